@@ -1,0 +1,4 @@
+//! The core, natively: one file a topic.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+mod json;
