@@ -24,3 +24,6 @@ pub mod finding;
 pub mod journal;
 pub mod json;
 pub mod names;
+
+#[cfg(target_arch = "wasm32")]
+pub mod wasm;

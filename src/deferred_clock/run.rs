@@ -153,6 +153,16 @@ impl RunFold {
         stopped
     }
 
+    /// Folds a page in the order given and checks neither order nor repeats: entries of other types are passed over.
+    pub fn reduce(&mut self, page: &Page<'_>) -> Result<(), Error> {
+        for entry in page.entries() {
+            let Some(event) = EventType::from_code(entry.type_code) else { continue };
+            judge_utf8(&entry, page.is_utf8()).map_err(|error| error.at_seq(entry.seq))?;
+            self.fold.apply(event, entry.payload).map_err(|refusal| Error::from(refusal).at_seq(entry.seq))?;
+        }
+        Ok(())
+    }
+
     #[inline]
     fn push_entry<'a>(&mut self, entry: &Entry<'a>, previous: &mut Option<&'a [u8]>, utf8: bool) -> Result<(), Error> {
         let Some(event) = EventType::from_code(entry.type_code) else {
@@ -175,14 +185,7 @@ impl RunFold {
             self.ignored.count(Reason::Redelivered, entry.seq);
             return Ok(());
         }
-        if !utf8 {
-            if let Some(offset) = first_invalid_utf8(entry.payload) {
-                let mut error =
-                    Error::new(Code::TextNotUtf8, "UTF-8", found_byte(entry.payload.get(offset).copied()));
-                error.offset = Some(offset as u64);
-                return Err(error);
-            }
-        }
+        judge_utf8(entry, utf8)?;
         let outcome = self.fold.apply(event, entry.payload).map_err(|refusal: Refusal| Error::from(refusal))?;
         self.order.take(entry);
         *previous = Some(entry.payload);
@@ -224,6 +227,22 @@ impl RunFold {
             last: self.order.last_seq(),
             floor_beyond_head: self.order.last_seq().is_none()
                 && self.last_below_floor.is_some_and(|last| Some(last) < self.floor),
+        }
+    }
+}
+
+/// Judges a payload as UTF-8 unless its whole page is known to be.
+#[inline(always)]
+fn judge_utf8(entry: &Entry<'_>, page_is_utf8: bool) -> Result<(), Error> {
+    if page_is_utf8 {
+        return Ok(());
+    }
+    match first_invalid_utf8(entry.payload) {
+        None => Ok(()),
+        Some(offset) => {
+            let mut error = Error::new(Code::TextNotUtf8, "UTF-8", found_byte(entry.payload.get(offset).copied()));
+            error.offset = Some(offset as u64);
+            Err(error)
         }
     }
 }

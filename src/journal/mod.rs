@@ -4,9 +4,11 @@
 //! other types are skipped before any other check, and counted.
 
 mod floor;
+mod lists;
 mod order;
 mod page;
 
+pub use lists::Lists;
 pub use floor::{Bound, Floor};
 pub use order::{Order, Place};
 pub use page::{Entry, Page, OTHER_TYPE};

@@ -22,16 +22,18 @@ pub use write::{write_double, write_integer, write_text, Writer};
 
 use core::fmt;
 
-/// Why a text is not JSON: where reading stopped, what could have stood there and what did.
+/// Why a text is not JSON: where reading stopped, what would have let it go on and what stood there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Byte offset into the text, from 0; equal to its length when the text ended too early.
     pub offset: usize,
-    /// What could have stood there, in a few words.
+    /// What would have let reading go on, in a few words.
     pub expected: &'static str,
     /// The byte that stood there, or `None` at the end of the text.
     pub found: Option<u8>,
 }
+
+impl core::error::Error for SyntaxError {}
 
 impl fmt::Display for SyntaxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +47,7 @@ impl fmt::Display for SyntaxError {
 }
 
 /// One value of a text, judged but not built: a span of the text, so it costs nothing to skip.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Raw<'a> {
     /// `null`
     Null,

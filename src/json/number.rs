@@ -55,7 +55,8 @@ fn exponent(spelled: &[u8]) -> i64 {
 
 /// The whole number from 0 to 2^53-1 that a JSON number's nearest double is, if it is one. `-0` is 0.
 ///
-/// This is `Number.isSafeInteger(x) && x >= 0` of the parsed number, whatever its spelling: `5.0` and `50e-1` are 5.
+/// This is `Number.isSafeInteger(x) && x >= 0` of the parsed number, whatever its spelling: `5.0` and `50e-1` are 5. Like
+/// [`nearest_double`], it does not judge the spelling: `007` is 7 here, and no digits are 0.
 #[inline]
 pub fn safe_integer(spelled: &[u8]) -> Option<u64> {
     if spelled.len() > 15 {

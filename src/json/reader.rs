@@ -1,6 +1,6 @@
 //! The reader: walks a text once, member by member, building nothing.
 
-use super::scan::{number_end, plain_end, white_end, Nesting};
+use super::scan::{number_end, plain_end, same_and_plain, white_end, Nesting};
 use super::text::{hex4, RawText};
 use super::{Raw, SyntaxError};
 
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Judges the next value to its end and gives it, unbuilt.
-    #[inline]
+    #[inline(always)]
     pub fn value(&mut self) -> Result<Raw<'a>, SyntaxError> {
         self.white();
         match self.peek() {
@@ -63,11 +63,21 @@ impl<'a> Reader<'a> {
     /// The caller reads the value before it asks for the next member.
     #[inline]
     pub fn member(&mut self, cursor: &mut Cursor) -> Result<Option<RawText<'a>>, SyntaxError> {
+        if self.at_member(cursor)? {
+            self.name().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Whether there is a next member, with the reader before its name; `false` behind the object's end.
+    #[inline(always)]
+    fn at_member(&mut self, cursor: &mut Cursor) -> Result<bool, SyntaxError> {
         self.white();
         match self.peek() {
             Some(b'}') => {
                 self.step();
-                return Ok(None);
+                return Ok(false);
             }
             Some(b',') if !cursor.first => {
                 self.step();
@@ -77,12 +87,24 @@ impl<'a> Reader<'a> {
             _ => return Err(self.unexpected("',' or '}'")),
         }
         cursor.first = false;
-        self.name().map(Some)
+        Ok(true)
     }
 
-    /// Whether there is a next element, with the reader before it; `false` behind the array's end.
+    /// Steps over a member's name and its colon if they are these, compactly spelled; otherwise stays before them.
+    #[inline(always)]
+    fn skip_name(&mut self, name: &[u8]) -> bool {
+        let Some((b'"', rest)) = self.text.get(self.at..).and_then(|rest| rest.split_first()) else { return false };
+        let Some((spelled, after)) = rest.split_at_checked(name.len()) else { return false };
+        let found = same_and_plain(spelled, name) && after.starts_with(b"\":");
+        if found {
+            self.at = self.at.wrapping_add(name.len()).wrapping_add(3);
+        }
+        found
+    }
+
+    /// Whether a next element should follow, with the reader before it; `false` behind the array's end.
     ///
-    /// The caller reads the value before it asks for the next element.
+    /// The caller reads the value, which may turn out to be missing, before it asks for the next element.
     #[inline]
     pub fn element(&mut self, cursor: &mut Cursor) -> Result<bool, SyntaxError> {
         self.white();
@@ -91,13 +113,7 @@ impl<'a> Reader<'a> {
                 self.step();
                 return Ok(false);
             }
-            Some(b',') if !cursor.first => {
-                self.step();
-                self.white();
-                if let Some(b']') = self.peek() {
-                    return Err(self.unexpected("a value"));
-                }
-            }
+            Some(b',') if !cursor.first => self.step(),
             _ if cursor.first => {}
             _ => return Err(self.unexpected("',' or ']'")),
         }
@@ -106,6 +122,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Judges the next value to its end and gives the last value of each of the `wanted` members; `None` if it is no object.
+    ///
+    /// The names are WTF-8, each named once. Reading is fastest when members come in the order of `wanted`.
     #[inline]
     pub fn members<const N: usize>(&mut self, wanted: &[&[u8]; N]) -> Result<Option<[Option<Raw<'a>>; N]>, SyntaxError> {
         let Some(mut cursor) = self.enter_object() else {
@@ -115,17 +133,20 @@ impl<'a> Reader<'a> {
         let mut found = [None; N];
         // Writers keep an order, so a member's place tells which one it is, nearly always.
         let mut likely: usize = 0;
-        while let Some(name) = self.member(&mut cursor)? {
-            let value = self.value()?;
-            for step in 0..N {
-                let place = likely.wrapping_add(step).checked_rem(N).unwrap_or(0);
-                if wanted.get(place).is_some_and(|wanted| name.equals(wanted)) {
-                    if let Some(slot) = found.get_mut(place) {
-                        *slot = Some(value);
-                    }
-                    likely = place.wrapping_add(1);
-                    break;
+        while self.at_member(&mut cursor)? {
+            let place = match wanted.get(likely) {
+                Some(name) if self.skip_name(name) => Some(likely),
+                _ => {
+                    let name = self.name()?;
+                    wanted.iter().position(|wanted| name.equals(wanted))
                 }
+            };
+            let value = self.value()?;
+            if let Some(place) = place {
+                if let Some(slot) = found.get_mut(place) {
+                    *slot = Some(value);
+                }
+                likely = place.wrapping_add(1);
             }
         }
         Ok(Some(found))

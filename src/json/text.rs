@@ -1,5 +1,7 @@
 //! A JSON text: its spelling in the source, and the WTF-8 it stands for.
 
+use super::scan::same_and_plain;
+
 /// The body of a JSON text between its quotes, already judged; escapes are resolved only when asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawText<'a> {
@@ -28,7 +30,7 @@ impl<'a> RawText<'a> {
     #[inline(always)]
     pub fn equals(&self, wtf8: &[u8]) -> bool {
         if !self.escaped {
-            return self.body == wtf8;
+            return same_and_plain(self.body, wtf8);
         }
         // An escape is never shorter than what it spells.
         self.body.len() > wtf8.len() && self.to_wtf8() == wtf8

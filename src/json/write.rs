@@ -1,14 +1,16 @@
 //! Writes JSON as `JSON.stringify` does, byte for byte.
 
+use super::scan::verbatim_end;
+
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// Appends a text in quotes. `wtf8` is WTF-8: an unpaired surrogate becomes its escape, as in a well-formed `JSON.stringify`.
 pub fn write_text(out: &mut Vec<u8>, wtf8: &[u8]) {
+    out.reserve(wtf8.len().wrapping_add(2));
     out.push(b'"');
     let mut rest = wtf8;
-    // 0xed begins surrogates, and some ordinary characters besides.
-    while let Some(plain) = rest.iter().position(|&byte| matches!(byte, 0..=0x1f | b'"' | b'\\' | 0xed)) {
-        let (before, special) = rest.split_at(plain);
+    loop {
+        let (before, special) = rest.split_at_checked(verbatim_end(rest, 0)).unwrap_or((rest, &[]));
         out.extend_from_slice(before);
         rest = match special {
             [0xed, second @ 0xa0..=0xbf, third, after @ ..] => {
@@ -30,10 +32,9 @@ pub fn write_text(out: &mut Vec<u8>, wtf8: &[u8]) {
                 }
                 after
             }
-            [] => &[],
+            [] => break,
         };
     }
-    out.extend_from_slice(rest);
     out.push(b'"');
 }
 

@@ -219,6 +219,8 @@ mod grammar {
         let mut reader = Reader::new(b" [1] 22 \"c\"");
         assert_eq!((reader.value(), reader.offset()), (Ok(Raw::Array(b"[1]")), 4));
         assert_eq!((reader.value(), reader.offset()), (Ok(Raw::Number(b"22")), 7));
+        reader.white_space();
+        assert_eq!(reader.offset(), 8);
         assert!(reader.enter_object().is_none() && reader.enter_array().is_none());
         assert!(reader.value().unwrap().as_text().unwrap().equals(b"c"));
         assert_eq!(reader.end(), Ok(()));
@@ -364,6 +366,28 @@ mod member {
                 other[at] = b'm';
                 assert_eq!(spelled(&text, &[&other]), [None], "{length} and {at}");
             }
+        }
+    }
+
+    #[test]
+    fn a_name_that_must_be_escaped_is_never_taken_for_raw_bytes() {
+        for special in ["\"", "\\", "\n", "\u{1}", "\":1,\"", "\":", "\\\""] {
+            for (before, after) in (0..=12).flat_map(|before| (0..=12).map(move |after| (before, after))) {
+                let name = format!("{}{special}{}", "x".repeat(before), "y".repeat(after));
+                let raw = format!("{{\"{name}\":1}}");
+                let found = members(raw.as_bytes(), &[name.as_bytes()]);
+                assert!(!matches!(found, Ok(Some([Some(_)]))), "{raw}");
+                assert_eq!(found.map(|_| ()), judge(raw.as_bytes()), "{raw}");
+                let escaped = format!("{{{}:1}}", serde_json::to_string(&name).unwrap());
+                assert_eq!(spelled(&escaped, &[name.as_bytes()]), [Some(Raw::Number(b"1"))]);
+            }
+        }
+    }
+
+    #[test]
+    fn white_space_around_a_name_changes_nothing() {
+        for text in ["{\"a\":1,\"b\":2}", "{ \"a\" : 1 , \"b\" : 2 }", "{\n\t\"a\": 1,\n\t\"b\": 2\n}", "{\"a\"\n:1,\"b\"\r:2}"] {
+            assert_eq!(spelled(text, &[b"a", b"b"]), [Some(Raw::Number(b"1")), Some(Raw::Number(b"2"))], "{text}");
         }
     }
 

@@ -1,0 +1,150 @@
+/**
+ * Bulk data on its way into the module: written as bytes straight into memory that the module owns.
+ *
+ * Texts are written with `encodeInto`. An unpaired surrogate would become U+FFFD there, and two of them across a frame would join
+ * to a new character; so text that is not well formed goes another way: in a JSON text as an escape, in a name as WTF-8.
+ */
+import { memoryBuffer, type Glue } from "./engine.js"
+
+const encoder = new TextEncoder()
+
+/** Memory of at least `capacity` bytes, as a view that holds until the next call into the module. */
+export function inbox(module: Glue, capacity: number): Uint8Array {
+  const address = module.inbox(capacity)
+  return new Uint8Array(memoryBuffer(module), address, capacity)
+}
+
+/** Writes a name in WTF-8 and says how many bytes it took. */
+export function writeName(module: Glue, name: string): number {
+  const into = inbox(module, name.length * 3)
+  return encodeName(name, into)
+}
+
+/** Encodes a name in WTF-8. */
+export function encodeName(name: string, into: Uint8Array): number {
+  if (name.isWellFormed()) return encoder.encodeInto(name, into).written
+  let at = 0
+  for (const character of name) {
+    const code = character.codePointAt(0) as number
+    if (code >= 0xd800 && code <= 0xdfff) {
+      into[at++] = 0xe0 | (code >> 12)
+      into[at++] = 0x80 | ((code >> 6) & 0x3f)
+      into[at++] = 0x80 | (code & 0x3f)
+    } else {
+      at += encoder.encodeInto(character, into.subarray(at)).written
+    }
+  }
+  return at
+}
+
+/** Writes a JSON text and says how many bytes it took. */
+export function writeJson(module: Glue, text: string): number {
+  const safe = wellFormedJson(text)
+  return encoder.encodeInto(safe, inbox(module, safe.length * 3)).written
+}
+
+/** Writes any text as its UTF-8, unpaired surrogates as U+FFFD, and says how many bytes it took. */
+export function writeText(module: Glue, text: string): number {
+  return encoder.encodeInto(text, inbox(module, text.length * 3)).written
+}
+
+/** Writes several byte strings one behind another. */
+export function writeBytes(module: Glue, parts: readonly Uint8Array[]): void {
+  let length = 0
+  for (const part of parts) length += part.byteLength
+  const into = inbox(module, length)
+  let at = 0
+  for (const part of parts) {
+    into.set(part, at)
+    at += part.byteLength
+  }
+}
+
+const unpaired = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+
+/** The same JSON text with every raw unpaired surrogate as an escape. They can only stand inside texts, where that is the same. */
+export function wellFormedJson(text: string): string {
+  if (text.isWellFormed()) return text
+  return text.replace(unpaired, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`)
+}
+
+/** Entries of one page on their way in. */
+export interface PageRows {
+  readonly seqs: BigInt64Array
+  readonly types: Uint8Array
+  readonly texts: readonly string[]
+  /** How many of them are used. */
+  readonly count: number
+}
+
+/** Writes a page of text rows (seqs, ends, types, payloads) and says how many bytes the payloads took. */
+export function writePage(module: Glue, rows: PageRows): number {
+  const { count, texts } = rows
+  const joined = texts.join("")
+  const head = count * 13
+  let into = inbox(module, head + joined.length * 3)
+  const ends = new Uint32Array(count)
+  let length: number
+  if (joined.isWellFormed()) {
+    length = encoder.encodeInto(joined, into.subarray(head)).written
+    let end = 0
+    if (length === joined.length) {
+      // As many bytes as UTF-16 units: it is all ASCII, and lengths are byte lengths.
+      for (let row = 0; row < count; row++) ends[row] = end += (texts[row] as string).length
+    } else {
+      for (let row = 0; row < count; row++) ends[row] = end += byteLength(texts[row] as string)
+    }
+  } else {
+    const safe = texts.map(wellFormedJson)
+    into = inbox(module, head + safe.reduce((sum, text) => sum + text.length * 3, 0))
+    length = 0
+    for (let row = 0; row < count; row++) {
+      length += encoder.encodeInto(safe[row] as string, into.subarray(head + length)).written
+      ends[row] = length
+    }
+  }
+  writeHead(into, count, rows.seqs, ends, rows.types)
+  return length
+}
+
+/** Writes a page that is bytes already. */
+export function writeBytePage(
+  module: Glue,
+  bytes: Uint8Array,
+  ends: Uint32Array,
+  seqs: BigInt64Array,
+  types: Uint8Array
+): void {
+  const head = seqs.length * 13
+  const into = inbox(module, head + bytes.byteLength)
+  writeHead(into, seqs.length, seqs, ends, types)
+  into.set(bytes, head)
+}
+
+function writeHead(
+  into: Uint8Array,
+  count: number,
+  seqs: BigInt64Array,
+  ends: Uint32Array,
+  types: Uint8Array
+): void {
+  const { buffer, byteOffset } = into
+  new BigInt64Array(buffer, byteOffset, count).set(seqs.subarray(0, count))
+  new Uint32Array(buffer, byteOffset + count * 8, count).set(ends.subarray(0, count))
+  into.set(types.subarray(0, count), count * 12)
+}
+
+function byteLength(text: string): number {
+  let bytes = text.length
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    if (unit < 0x80) continue
+    if (unit < 0x800) bytes += 1
+    else if (unit >= 0xd800 && unit <= 0xdbff) {
+      // A pair: two units, four bytes.
+      bytes += 2
+      at += 1
+    } else bytes += 2
+  }
+  return bytes
+}

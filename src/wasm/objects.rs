@@ -1,0 +1,90 @@
+//! What stays inside between calls, behind numbers.
+
+use std::cell::RefCell;
+
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::JsValue;
+
+use super::errors::thrown;
+use crate::deferred_clock::rebuild::{Rebuild, Verification};
+use crate::deferred_clock::RunFold;
+use crate::error::{Code, Error};
+
+/// One object.
+pub(super) enum Object {
+    Run(Box<RunFold>),
+    Rebuild(Box<Rebuild>),
+    Verification(Box<Verification>),
+}
+
+thread_local! {
+    static OBJECTS: RefCell<Vec<Option<Object>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps an object and gives its number.
+pub(super) fn keep(object: Object) -> u32 {
+    OBJECTS.with_borrow_mut(|objects| {
+        let free = objects.iter().position(Option::is_none).unwrap_or(objects.len());
+        if free == objects.len() {
+            objects.push(None);
+        }
+        if let Some(slot) = objects.get_mut(free) {
+            *slot = Some(object);
+        }
+        free as u32
+    })
+}
+
+/// Takes an object out.
+pub(super) fn take(number: u32) -> Option<Object> {
+    OBJECTS.with_borrow_mut(|objects| objects.get_mut(number as usize).and_then(Option::take))
+}
+
+fn with<T>(number: u32, call: impl FnOnce(Option<&mut Object>) -> Result<T, Error>) -> Result<T, JsValue> {
+    OBJECTS
+        .with_borrow_mut(|objects| call(objects.get_mut(number as usize).and_then(Option::as_mut)))
+        .map_err(thrown)
+}
+
+fn gone<T>() -> Result<T, Error> {
+    Err(Error::new(Code::Disposed, "an object that is there", "one that was disposed of"))
+}
+
+/// Calls something of a run.
+pub(super) fn run<T>(number: u32, call: impl FnOnce(&mut RunFold) -> Result<T, Error>) -> Result<T, JsValue> {
+    with(number, |object| match object {
+        Some(Object::Run(run)) => call(run),
+        _ => gone(),
+    })
+}
+
+/// Calls something of a rebuild.
+pub(super) fn rebuild<T>(number: u32, call: impl FnOnce(&mut Rebuild) -> Result<T, Error>) -> Result<T, JsValue> {
+    with(number, |object| match object {
+        Some(Object::Rebuild(rebuild)) => call(rebuild),
+        _ => gone(),
+    })
+}
+
+/// Calls something of a verification.
+pub(super) fn verification<T>(
+    number: u32,
+    call: impl FnOnce(&Verification) -> Result<T, Error>,
+) -> Result<T, JsValue> {
+    with(number, |object| match object {
+        Some(Object::Verification(verification)) => call(verification),
+        _ => gone(),
+    })
+}
+
+/// Frees an object; a number that is free already is left alone.
+#[wasm_bindgen]
+pub fn free(number: u32) {
+    drop(take(number));
+}
+
+/// How many objects there are, for tests of leaks.
+#[wasm_bindgen]
+pub fn object_count() -> usize {
+    OBJECTS.with_borrow(|objects| objects.iter().flatten().count())
+}
