@@ -3,8 +3,8 @@
 /// 2^53-1, the largest whole number that a double tells from its neighbours.
 pub const MAX_SAFE_INTEGER: u64 = 9_007_199_254_740_991;
 
-/// The longest number whose exponent Rust's conversion always reads as it stands: it stops reading beyond 2^16, and only as
-/// many digits before the exponent could make up for more.
+/// Up to this length Rust's conversion is right. It reads an exponent only until that exceeds 2^16, which is enough unless as
+/// many digits stand before it: of `0.`, 700,000 zeros and `1e700001` it makes 0 instead of 1.
 const LONGEST_AS_IT_STANDS: usize = 60_000;
 
 /// The double nearest to a JSON number, ties to even; an infinity beyond the largest one.
@@ -38,7 +38,7 @@ fn normalized(spelled: &[u8]) -> Vec<u8> {
     let exponent = exponent(parts.next().unwrap_or_default()).saturating_add_unsigned(whole.len() as u64).saturating_sub_unsigned(zeros as u64);
     let mut out = [sign, b"0."].concat();
     out.extend(whole.iter().chain(fraction).skip(zeros));
-    // A thousand is out of every double's reach, and so is what lies beyond it.
+    // One 0 more changes nothing, and a thousand is as far out of a double's reach as anything beyond.
     out.extend_from_slice(format!("0e{}", exponent.clamp(-1000, 1000)).as_bytes());
     out
 }

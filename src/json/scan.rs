@@ -28,10 +28,10 @@ pub(super) fn same_and_plain(one: &[u8], other: &[u8]) -> bool {
         return false;
     }
     let same = |(one, other): (&[u8; 8], &[u8; 8])| one == other && specials(u64::from_le_bytes(*one)) == 0;
-    if let (Some(one_end), Some(other_end)) = (one.last_chunk(), other.last_chunk()) {
+    if let (Some(one_end), Some(other_end)) = (one.last_chunk::<8>(), other.last_chunk::<8>()) {
         // The last eight bytes overlap those before, which costs less than a loop over the rest.
-        let before = one.as_chunks().0.iter().zip(other.as_chunks().0);
-        return same((one_end, other_end)) && before.into_iter().all(same);
+        let mut before = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0);
+        return same((one_end, other_end)) && before.all(same);
     }
     one.iter().zip(other).all(|(one, other)| one == other && !special(*one))
 }

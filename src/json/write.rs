@@ -65,7 +65,7 @@ pub fn write_integer(out: &mut Vec<u8>, value: u64) {
 /// Appends a double in ECMAScript's shortest form; `null` for an infinity or not-a-number, and `0` for `-0`.
 pub fn write_double(out: &mut Vec<u8>, value: f64) {
     if value.is_finite() {
-        out.extend_from_slice(ryu_js::Buffer::new().format_finite(if value == 0.0 { 0.0 } else { value }).as_bytes());
+        out.extend_from_slice(ryu_js::Buffer::new().format_finite(value).as_bytes());
     } else {
         out.extend_from_slice(b"null");
     }

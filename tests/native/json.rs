@@ -105,7 +105,7 @@ mod grammar {
     fn literals_are_whole_and_in_lower_case() {
         for word in ["true", "false", "null"] {
             for length in 0..word.len() {
-                assert!(!accepted(&word[..length]), "{word} cut at {length}");
+                assert!(!accepted(&word.as_bytes()[..length]), "{word} cut at {length}");
             }
             for bad in [word.to_uppercase(), format!("{word}x"), format!("{word}{word}"), format!("x{word}"), word.replace('l', "1") + "0"] {
                 assert!(!accepted(&bad) && !accepted(format!("[{bad}]")), "{bad}");
@@ -478,15 +478,14 @@ mod number {
             spelled.push(char::from(b'0' + digit));
             expected = expected * 10 + u64::from(digit);
             assert_eq!(safe_integer(spelled.as_bytes()), Some(expected));
-            for place in 0..spelled.len() {
-                for (byte, whole) in [(b'.', false), (b'/', false), (b':', false), (0xb5, false), (b'9', true)] {
+            // A digit that is none, at every place: the value is then the double's.
+            for place in 1..spelled.len().saturating_sub(1) {
+                for byte in [b'.', b'e', b'E'] {
                     let mut other = spelled.clone().into_bytes();
                     other[place] = byte;
-                    let parsed = core::str::from_utf8(&other).ok().and_then(|text| text.parse::<u64>().ok());
-                    assert_eq!(parsed.is_some(), whole);
-                    if whole {
-                        assert_eq!(safe_integer(&other), parsed);
-                    }
+                    let double = nearest_double(&other);
+                    let whole = double.fract() == 0.0 && double <= MAX_SAFE_INTEGER as f64;
+                    assert_eq!(safe_integer(&other), whole.then_some(double as u64), "{}", shown(&other));
                 }
             }
         }
@@ -542,14 +541,13 @@ mod number {
                 (format!("1{many}e-{}", zeros + 400), 0.0),
                 (format!("1e{many}5"), 1e5),
                 (format!("1e-{many}5"), 1e-5),
-                (format!("0{}{many}e{many}7", "."), 0.0),
+                (format!("0.{many}e{many}7"), 0.0),
                 (format!("1e{}", "9".repeat(zeros)), f64::INFINITY),
                 (format!("-1e-{}", "9".repeat(zeros)), 0.0),
                 (format!("0.{many}e{}", "9".repeat(zeros)), 0.0),
             ] {
                 assert!(accepted(&spelled));
-                let ends = (&spelled[..20.min(spelled.len())], &spelled[spelled.len() - 9..]);
-                assert_eq!(nearest_double(spelled.as_bytes()), expected, "{zeros} zeros, {ends:?}");
+                assert_eq!(nearest_double(spelled.as_bytes()), expected, "{zeros} zeros, {}", shown(spelled.as_bytes()));
             }
         }
     }

@@ -2,5 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
 mod json;
+mod model;
+mod properties;
+mod scenario;
 mod store;
 mod vectors;

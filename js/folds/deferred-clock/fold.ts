@@ -2,7 +2,7 @@
 import { call } from "../../core/engine.js"
 import { describe, invalid, JournalFoldError } from "../../core/errors.js"
 import { Handle } from "../../core/handle.js"
-import { writeBytePage, writeJson, writeName, writePage } from "../../core/inbox.js"
+import { writeBytePage, writeBytes, writeJson, writeName, writePage } from "../../core/inbox.js"
 import { checkOptions } from "../../core/options.js"
 import { checkPage, isPage, jsonOf, PageBuilder, seqOf } from "./entries.js"
 import { checkpointKey } from "./names.js"
@@ -81,6 +81,20 @@ export class Fold implements Disposable {
         module.run_push(this.#handle.number, rows, length)
       }))
     )
+  }
+
+  /** @internal Folds a page as SQL assembles it; see `pushLists` of `Rebuild`. */
+  pushLists(payloads: Uint8Array, lengths: Uint8Array, seqs: Uint8Array, types: Uint8Array): void {
+    call((module) => {
+      writeBytes(module, [payloads, lengths, seqs, types])
+      module.run_push_lists(
+        this.#handle.number,
+        payloads.byteLength,
+        lengths.byteLength,
+        seqs.byteLength,
+        types.byteLength
+      )
+    })
   }
 
   /** @internal Folds entries in the order given, whatever their seqs. */

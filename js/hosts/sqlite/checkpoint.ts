@@ -1,0 +1,95 @@
+/**
+ * Checkpoints from a store: what a compaction calls, inside its own transaction, before it marks anything compacted.
+ */
+import { invalid } from "../../core/errors.js"
+import { checkOptions } from "../../core/options.js"
+import { Fold } from "../../folds/deferred-clock/fold.js"
+import { checkpointKey } from "../../folds/deferred-clock/names.js"
+import type { CheckpointCheck, Encoded, Floor } from "../../folds/deferred-clock/types.js"
+import { connect, reading, type SqliteDatabase } from "./connection.js"
+import { CheckpointReader, JournalReader } from "./journal.js"
+import { namesOf, type NameMapping } from "./names.js"
+import { checkSchema } from "./schema.js"
+
+/** How one run is read. */
+export interface CaptureOptions {
+  /** What the store calls its tables, columns and event types. */
+  readonly names?: NameMapping
+}
+
+function captured<Result>(
+  db: SqliteDatabase,
+  runId: string,
+  upTo: number,
+  options: CaptureOptions | undefined,
+  use: (fold: Fold) => Result
+): Result {
+  const names = namesOf(checkOptions(options, ["names"]).names)
+  if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
+  const connection = connect(db)
+  return reading(connection, () => {
+    const { utf8 } = checkSchema(connection, names, ["journal", "checkpoints"])
+    const scope = { kind: "runs", ids: [runId] } as const
+    const checkpoints = new CheckpointReader(connection, names, scope)
+    const floor = checkpoints.floorOf(runId)
+    const floors: Floor[] =
+      floor === undefined ? [] : [{ seq: floor.seq, compactedAtMs: 0, stateText: checkpoints.stateOf(floor) }]
+    const fold = new Fold({ runId, floors, upTo })
+    try {
+      for (const { payloads, lengths, seqs, types } of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) {
+        fold.pushLists(payloads, lengths, seqs, types)
+      }
+      return use(fold)
+    } finally {
+      fold.dispose()
+    }
+  })
+}
+
+/**
+ * One run's fold up to a seq, inclusive, from its floor. Joins the caller's transaction.
+ *
+ * @throws `fold_incomplete` when the floor keeps no fold; `bound_below_floor`; `payload_not_json`, …
+ */
+export function capture(db: SqliteDatabase, runId: string, upTo: number, options?: CaptureOptions): Encoded {
+  return captured(db, runId, upTo, options, (fold) => fold.state())
+}
+
+/** The state of a checkpoint at `upTo`: the base's members, and the fold. */
+export function checkpointState(
+  db: SqliteDatabase,
+  runId: string,
+  upTo: number,
+  base?: Record<string, unknown>,
+  options?: CaptureOptions
+): Record<string, unknown> {
+  if (base !== undefined && (typeof base !== "object" || base === null || Array.isArray(base))) {
+    throw invalid("base_not_object", "a JSON object as the base", base)
+  }
+  return { ...base, [checkpointKey]: capture(db, runId, upTo, options) }
+}
+
+/**
+ * The state of a checkpoint at `upTo` as text; the base's own spelling is kept. A compaction calls this in its transaction, before it
+ * marks the checkpoint compacted or deletes an entry: afterwards the entries are no longer there to fold.
+ */
+export function checkpointStateText(
+  db: SqliteDatabase,
+  runId: string,
+  upTo: number,
+  baseText?: string,
+  options?: CaptureOptions
+): string {
+  return captured(db, runId, upTo, options, (fold) => fold.checkpointStateText(baseText))
+}
+
+/** Whether a checkpoint's state keeps exactly what the entries say up to `upTo`: proof, before they are deleted. */
+export function checkCheckpoint(
+  db: SqliteDatabase,
+  runId: string,
+  upTo: number,
+  stateText: string,
+  options?: CaptureOptions
+): CheckpointCheck {
+  return captured(db, runId, upTo, options, (fold) => fold.checkCheckpoint(stateText))
+}

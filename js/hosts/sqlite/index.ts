@@ -1,0 +1,18 @@
+/**
+ * `journal-fold/sqlite`: a workflow engine's store in SQLite, with a `better-sqlite3` database or `node:sqlite`'s `DatabaseSync`.
+ *
+ * `verify` reads; `plan` says what to change; `apply` and `rebuild` change it in one transaction. `capture` and the checkpoint functions
+ * serve a compaction. A store of another shape is served by views, or by mapped names.
+ */
+export { apply, plan, rebuild, type Applied, type ApplyOptions } from "./apply.js"
+export {
+  capture,
+  checkCheckpoint,
+  checkpointState,
+  checkpointStateText,
+  type CaptureOptions
+} from "./checkpoint.js"
+export type { BetterSqlite3Database, NodeSqliteDatabase, SqliteDatabase } from "./connection.js"
+export type { NameMapping } from "./names.js"
+export { openFile, type OpenFile, type OpenOptions } from "./open.js"
+export { verify, verifyFile, type Progress, type SqliteVerifyOptions, type VerifyFileOptions } from "./verify.js"
