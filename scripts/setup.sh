@@ -52,7 +52,7 @@ set_up_packages() {
     fail "Node $(node --version) is too old: 20.19 or newer is needed"
   local wanted=node_modules/.set-up-for
   if [ ! -f "$wanted" ] || ! cmp -s "$wanted" package-lock.json; then
-    say "npm packages of package-lock.json (about 30 s)"
+    say "npm packages of package-lock.json; better-sqlite3 is compiled (about 90 s)"
     quietly npm ci --no-audit --no-fund
     cp package-lock.json "$wanted"
   fi
