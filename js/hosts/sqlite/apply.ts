@@ -6,7 +6,8 @@ import { checkOptions } from "../../core/options.js"
 import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
 import { orThrow } from "../../folds/deferred-clock/verify.js"
 import { connect, type Connection, type SqliteDatabase } from "./connection.js"
-import { namesOf, quoted, type Names } from "./names.js"
+import { namesOf, type Names } from "./names.js"
+import { planStatements } from "./statements.js"
 import { runAll, verify, verifying, verifyOptionNames, type SqliteVerifyOptions } from "./verify.js"
 
 /** How a plan is applied. Scope and names must be those with which it was made. */
@@ -129,23 +130,7 @@ class PlanWriter {
   constructor(connection: Connection, names: Names) {
     this.#connection = connection
     this.#names = names
-    const { clocks: c, completions: d } = quoted(names)
-    const values = (count: number): string =>
-      Array.from({ length: count }, (_, place) => `value ->> ${place} AS v${place}`).join(", ")
-    const clockKey = `${c.table}.${c.flowName} = w.v0 AND ${c.table}.${c.executionId} = w.v1 AND ${c.table}.${c.clockName} = w.v2`
-    const deferredKey = `${d.table}.${d.flowName} = w.v0 AND ${d.table}.${d.executionId} = w.v1 AND ${d.table}.${d.deferredName} = w.v2`
-    this.#statements = {
-      "clocks delete": `DELETE FROM ${c.table} WHERE (${c.flowName}, ${c.executionId}, ${c.clockName}) IN
-        (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))`,
-      // Rows that only change are updated in place: columns of the user's own keep their values.
-      "clocks update": `UPDATE ${c.table} SET ${c.deferredName} = w.v3, ${c.dueAtMs} = w.v4, ${c.completedAtMs} = w.v5
-        FROM (SELECT ${values(6)} FROM json_each(?)) AS w WHERE ${clockKey}`,
-      "clocks insert": `INSERT INTO ${c.table} (${c.flowName}, ${c.executionId}, ${c.clockName}, ${c.deferredName}, ${c.dueAtMs},
-        ${c.completedAtMs}) SELECT ${values(6)} FROM json_each(?)`,
-      // A completion without a recorded time leaves the stored one; the consumption is always the recorded one.
-      "deferreds update": `UPDATE ${d.table} SET ${d.completedAtMs} = coalesce(w.v3, ${d.table}.${d.completedAtMs}), ${d.consumedAtMs} = w.v4
-        FROM (SELECT ${values(5)} FROM json_each(?)) AS w WHERE ${deferredKey}`
-    }
+    this.#statements = planStatements(names)
   }
 
   write(page: PlanPage): void {

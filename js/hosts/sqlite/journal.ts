@@ -8,7 +8,14 @@ import { JournalFoldError } from "../../core/errors.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import { isTooBig } from "./errors.js"
 import type { Connection, Row } from "./connection.js"
-import { quoted, type Names } from "./names.js"
+import type { Names } from "./names.js"
+import {
+  checkpointStatements,
+  journalStatements,
+  runIdsStatement,
+  type CheckpointStatements,
+  type Scope
+} from "./statements.js"
 
 /** Entries of one run, as SQLite assembled them. */
 export interface Segment {
@@ -20,12 +27,6 @@ export interface Segment {
   readonly seqs: Uint8Array
   readonly types: Uint8Array
 }
-
-/** Which runs are looked at. */
-export type Scope =
-  | { readonly kind: "all" }
-  | { readonly kind: "live" }
-  | { readonly kind: "runs"; readonly ids: readonly string[] }
 
 /** Entries a query reads at the most, and at the least while payloads are large. */
 const mostRows = 4096
@@ -46,28 +47,9 @@ export class JournalReader {
   constructor(connection: Connection, names: Names, scope: Scope, utf8: boolean) {
     this.#connection = connection
     this.#names = names
-    const { journal, runs } = quoted(names)
-    const payload = utf8 ? "p" : "CAST(p AS TEXT)"
-    const inner = (where: string): string =>
-      `SELECT run, seq, k, CASE WHEN k < 9 THEN p ELSE '' END AS p FROM (
-         SELECT j.${journal.runId} AS run, j.${journal.seq} AS seq,
-           CASE j.${journal.eventType} WHEN ? THEN 0 WHEN ? THEN 1 WHEN ? THEN 2 WHEN ? THEN 3 ELSE 9 END AS k,
-           j.${journal.payload} AS p
-         FROM ${journal.table} AS j WHERE ${where} LIMIT ?)`
-    const page = (where: string): string =>
-      `SELECT CAST(run AS BLOB) AS c0, CAST(max(seq) AS TEXT) AS c1, count(*) AS c2,
-         CAST(group_concat(${payload}, '') AS BLOB) AS c3,
-         CAST(group_concat(coalesce(octet_length(p), -1)) AS BLOB) AS c4,
-         CAST(group_concat(seq) AS BLOB) AS c5,
-         CAST(group_concat(k, '') AS BLOB) AS c6
-       FROM (${inner(where)}) GROUP BY run`
-    const live =
-      scope.kind === "live" ? ` AND EXISTS (SELECT 1 FROM ${runs.table} AS r WHERE r.${runs.runId} = j.${journal.runId})` : ""
-    const order = `ORDER BY j.${journal.runId}, j.${journal.seq}`
-    this.#all = page(
-      `(j.${journal.runId}, j.${journal.seq}) > (CAST(? AS TEXT), CAST(? AS INTEGER))${live} ${order}`
-    )
-    this.#one = page(`j.${journal.runId} = ? AND j.${journal.seq} > CAST(? AS INTEGER) ${order}`)
+    const { all, one } = journalStatements(names, scope, utf8)
+    this.#all = all
+    this.#one = one
   }
 
   /** Every run's entries, in order of run and seq. */
@@ -147,30 +129,21 @@ export interface StoredFloor {
 /** Reads checkpoints. Their states may be large, so each is read when its run comes. */
 export class CheckpointReader {
   readonly #connection: Connection
-  readonly #between: string
-  readonly #one: string
-  readonly #state: string
+  readonly #statements: CheckpointStatements
 
   constructor(connection: Connection, names: Names, scope: Scope) {
     this.#connection = connection
-    const { checkpoints: c, runs } = quoted(names)
-    const live =
-      scope.kind === "live" ? ` AND EXISTS (SELECT 1 FROM ${runs.table} AS r WHERE r.${runs.runId} = k.${c.runId})` : ""
-    this.#between = `SELECT k.${c.runId} AS c0, CAST(max(CAST(k.${c.seq} AS INTEGER)) AS TEXT) AS c1 FROM ${c.table} AS k
-      WHERE k.${c.compactedAtMs} IS NOT NULL AND k.${c.runId} > ?${live} GROUP BY k.${c.runId} ORDER BY k.${c.runId} LIMIT 1024`
-    this.#one = `SELECT k.${c.runId} AS c0, CAST(max(CAST(k.${c.seq} AS INTEGER)) AS TEXT) AS c1 FROM ${c.table} AS k
-      WHERE k.${c.compactedAtMs} IS NOT NULL AND k.${c.runId} = ? GROUP BY k.${c.runId}`
-    this.#state = `SELECT CAST(k.${c.state} AS TEXT) AS c0 FROM ${c.table} AS k
-      WHERE k.${c.runId} = ? AND CAST(k.${c.seq} AS INTEGER) = CAST(? AS INTEGER) AND k.${c.compactedAtMs} IS NOT NULL`
+    this.#statements = checkpointStatements(names, scope)
   }
 
   /** Every run's floor, in order of run. */
   *floors(): Generator<StoredFloor> {
     let after = ""
-    let first = true
+    // An empty id is an id too: begin at it.
+    let sql = this.#statements.from
     for (;;) {
-      const rows = this.#connection.all(first ? this.#between.replace("> ?", ">= ?") : this.#between, after)
-      first = false
+      const rows = this.#connection.all(sql, after)
+      sql = this.#statements.after
       for (const [run, seq] of rows) yield { runId: String(run), seq: String(seq) }
       const last = rows.at(-1)
       if (last === undefined) return
@@ -180,25 +153,18 @@ export class CheckpointReader {
 
   /** A run's floor, if it has one. */
   floorOf(runId: string): StoredFloor | undefined {
-    const [row] = this.#connection.all(this.#one, runId)
+    const [row] = this.#connection.all(this.#statements.one, runId)
     return row === undefined ? undefined : { runId, seq: String(row[1]) }
   }
 
   /** The text of a floor's state. One that is NULL is no JSON. */
   stateOf({ runId, seq }: StoredFloor): string {
-    return String(this.#connection.all(this.#state, runId, seq)[0]?.[0] ?? "")
+    return String(this.#connection.all(this.#statements.state, runId, seq)[0]?.[0] ?? "")
   }
 }
 
 /** All run ids of the journal and of compacted checkpoints, sorted by UTF-8 bytes: for stores whose own order is another. */
 export function allRunIds(connection: Connection, names: Names, scope: Scope): string[] {
-  const { journal, checkpoints, runs } = quoted(names)
-  const live = scope.kind === "live" ? ` WHERE run IN (SELECT ${runs.runId} FROM ${runs.table})` : ""
-  const rows = connection.all(
-    `SELECT DISTINCT run AS c0 FROM (
-       SELECT ${journal.runId} AS run FROM ${journal.table}
-       UNION ALL
-       SELECT ${checkpoints.runId} FROM ${checkpoints.table} WHERE ${checkpoints.compactedAtMs} IS NOT NULL)${live}`
-  )
+  const rows = connection.all(runIdsStatement(names, scope))
   return rows.map(([run]) => String(run)).sort(compareUtf8)
 }

@@ -4,10 +4,9 @@ import { contentDigest, type DigestFunction } from "../../digest.js"
 import type { Rebuild } from "../../folds/deferred-clock/rebuild.js"
 import type { ExecutionAddress, Wanted } from "../../folds/deferred-clock/types.js"
 import type { Connection, Value } from "./connection.js"
-import { quoted, type Names } from "./names.js"
+import type { Names } from "./names.js"
+import { rowsAQuery, rowStatements, type RowStatements } from "./statements.js"
 
-/** Rows that one query gives at the most. */
-const rowsAQuery = 5000
 /** Characters of completions after which an answer is handed on. */
 const unitsAnAnswer = 1 << 20
 
@@ -17,23 +16,11 @@ const cryptoHash = (nodeCrypto as { hash?: (algorithm: string, data: string | Ui
 export const hostDigest: DigestFunction | undefined =
   cryptoHash === undefined ? undefined : (text) => cryptoHash("sha256", text)
 
-/** A column as a JSON value: a blob, which JSON has none of, as a text that no recorded value can be. */
-const json = (column: string): string =>
-  `CASE typeof(${column}) WHEN 'blob' THEN 'blob of ' || octet_length(${column}) || ' bytes' ELSE ${column} END`
-
-/** A name as a text, whatever a column without a type or a key without NOT NULL let in. */
-const name = (column: string): string => `coalesce(CAST(${column} AS TEXT), '')`
-
 /** Reads stored rows. */
 export class RowReader {
   readonly #connection: Connection
   readonly #digest: DigestFunction
-  readonly #live: string
-  readonly #clocks: string
-  readonly #clocksAfter: string
-  readonly #completions: string
-  readonly #pairs: string
-  readonly #counts: string
+  readonly #statements: RowStatements
   /** How many clocks and completions were read. */
   clocksRead = 0
   completionsRead = 0
@@ -41,28 +28,7 @@ export class RowReader {
   constructor(connection: Connection, names: Names, utf8: boolean, digest: DigestFunction | undefined) {
     this.#connection = connection
     this.#digest = digest ?? contentDigest
-    const { runs, clocks: c, completions: d } = quoted(names)
-    this.#live = `SELECT DISTINCT r.${runs.runId} AS c0 FROM json_each(?) AS w CROSS JOIN ${runs.table} AS r ON r.${runs.runId} = w.value`
-    const clockRow = `json_array(c.${c.flowName}, c.${c.executionId}, ${name(`c.${c.clockName}`)}, ${json(`c.${c.deferredName}`)},
-      ${json(`c.${c.dueAtMs}`)}, ${json(`c.${c.completedAtMs}`)})`
-    this.#clocks = `SELECT count(*) AS c0, json_group_array(json(row)) AS c1 FROM (
-      SELECT ${clockRow} AS row FROM json_each(?) AS w CROSS JOIN ${c.table} AS c
-      ON c.${c.flowName} = w.value ->> 0 AND c.${c.executionId} = w.value ->> 1 LIMIT ${rowsAQuery + 1})`
-    this.#clocksAfter = `SELECT count(*) AS c0, json_group_array(json(row)) AS c1, max(name) AS c2 FROM (
-      SELECT ${clockRow} AS row, c.${c.clockName} AS name FROM ${c.table} AS c
-      WHERE c.${c.flowName} = ? AND c.${c.executionId} = ? AND c.${c.clockName} > ? ORDER BY c.${c.clockName} LIMIT ${rowsAQuery})`
-    // A digest is over the UTF-8 of a text: its stored bytes, where the store keeps texts so.
-    const text = (column: string): string => (utf8 ? `CAST(d.${column} AS BLOB)` : `CAST(d.${column} AS TEXT)`)
-    this.#completions = `SELECT json_array(d.${d.flowName}, d.${d.executionId}, ${name(`d.${d.deferredName}`)}) AS c0,
-      ${text(d.exit)} AS c1, ${text(d.metadata)} AS c2,
-      json_array(${json(`d.${d.completedAtMs}`)}, ${json(`d.${d.consumedAtMs}`)}) AS c3
-      FROM json_each(?) AS w CROSS JOIN ${d.table} AS d
-      ON d.${d.flowName} = w.value ->> 0 AND d.${d.executionId} = w.value ->> 1`
-    const pairs = (table: string, flow: string, execution: string): string =>
-      `SELECT DISTINCT ${flow} AS f, ${execution} AS e FROM ${table}`
-    this.#pairs = `SELECT f AS c0, e AS c1 FROM (${pairs(c.table, c.flowName, c.executionId)}
-      UNION ${pairs(d.table, d.flowName, d.executionId)}) WHERE (f, e) > (?, ?) ORDER BY f, e LIMIT ${rowsAQuery}`
-    this.#counts = `SELECT (SELECT count(*) FROM ${c.table}) AS c0, (SELECT count(*) FROM ${d.table}) AS c1`
+    this.#statements = rowStatements(names, utf8)
   }
 
   /** Answers everything wanted. */
@@ -74,7 +40,7 @@ export class RowReader {
     )
     if (wanted.runs.length === 0 && wanted.addresses.length === 0) return
     if (runs.length > 0) {
-      const live = this.#connection.all(this.#live, JSON.stringify(runs)).map(([run]) => run)
+      const live = this.#connection.all(this.#statements.live, JSON.stringify(runs)).map(([run]) => run)
       rebuild.answerText(`{"runs":${JSON.stringify(live)}}`, false)
     }
     if (addresses.length > 0) {
@@ -86,7 +52,7 @@ export class RowReader {
   }
 
   #answerClocks(rebuild: Rebuild, addresses: readonly ExecutionAddress[], text: string): void {
-    const [row] = this.#connection.all(this.#clocks, text)
+    const [row] = this.#connection.all(this.#statements.clocks, text)
     const count = Number(row?.[0] ?? 0)
     if (count <= rowsAQuery) {
       if (count > 0) rebuild.answerText(`{"clocks":${row?.[1] as string}}`, false)
@@ -96,11 +62,11 @@ export class RowReader {
     // Too many for one text: execution by execution, page by page.
     for (const { flowName, executionId } of addresses) {
       let after: Value = ""
-      // An empty name is a name too: begin below it.
-      let sql = this.#clocksAfter.replace("> ? ORDER", ">= ? ORDER")
+      // An empty name is a name too: begin at it.
+      let sql = this.#statements.clocksFrom
       for (;;) {
         const [page] = this.#connection.all(sql, flowName, executionId, after)
-        sql = this.#clocksAfter
+        sql = this.#statements.clocksAfter
         const pageCount = Number(page?.[0] ?? 0)
         if (pageCount > 0) rebuild.answerText(`{"clocks":${page?.[1] as string}}`, false)
         this.clocksRead += pageCount
@@ -122,7 +88,7 @@ export class RowReader {
       rows = []
       units = 0
     }
-    this.#connection.each(this.#completions, [text], ([address, exit, metadata, stamps]) => {
+    this.#connection.each(this.#statements.completions, [text], ([address, exit, metadata, stamps]) => {
       const row = `${(address as string).slice(0, -1)},${digestOf(exit as Value)},${digestOf(metadata as Value)},${(stamps as string).slice(1)}`
       rows.push(row)
       units += row.length
@@ -134,7 +100,7 @@ export class RowReader {
 
   /** How many clocks and completions the store holds. */
   counts(): { clocks: number; completions: number } {
-    const [row] = this.#connection.all(this.#counts)
+    const [row] = this.#connection.all(this.#statements.counts)
     return { clocks: Number(row?.[0]), completions: Number(row?.[1]) }
   }
 
@@ -142,11 +108,11 @@ export class RowReader {
   *executions(): Generator<string> {
     let flow: Value = ""
     let execution: Value = ""
-    // An empty name is a name too: begin below it.
-    let sql = this.#pairs.replace("> (?, ?)", ">= (?, ?)")
+    // An empty name is a name too: begin at it.
+    let sql = this.#statements.pairsFrom
     for (;;) {
       const rows = this.#connection.all(sql, flow, execution)
-      sql = this.#pairs
+      sql = this.#statements.pairsAfter
       const last = rows.at(-1)
       if (last === undefined) return
       yield JSON.stringify(rows.map(([f, e]) => [String(f), String(e)]))

@@ -9,9 +9,28 @@ export interface Schema {
   readonly utf8: boolean
 }
 
+/** What tells about a store. Bound in `columns`: a table's name. */
+export const schemaStatements = {
+  version: "SELECT sqlite_version() AS c0",
+  columns: "SELECT name AS c0 FROM pragma_table_xinfo(?)",
+  encoding: "SELECT encoding AS c0 FROM pragma_encoding"
+} as const
+
 /** Checks that the tables and columns named are there, and that SQLite is new enough. */
 export function checkSchema(connection: Connection, names: Names, tables: readonly TableKey[]): Schema {
-  const version = String(connection.all("SELECT sqlite_version() AS c0")[0]?.[0])
+  checkVersion(connection.all(schemaStatements.version)[0]?.[0])
+  for (const key of tables) checkTable(names, key, connection.all(schemaStatements.columns, names[key].table).map(([name]) => name))
+  return { utf8: isUtf8(connection.all(schemaStatements.encoding)[0]?.[0]) }
+}
+
+/** Whether a store's encoding is UTF-8. */
+export function isUtf8(encoding: unknown): boolean {
+  return encoding === "UTF-8"
+}
+
+/** Refuses a SQLite that is too old. */
+export function checkVersion(found: unknown): void {
+  const version = String(found)
   const [major = 0, minor = 0] = version.split(".").map(Number)
   if (major < 3 || (major === 3 && minor < 43)) {
     throw new JournalFoldError("store_too_old", `expected SQLite 3.43 or newer, found ${version}`, {
@@ -19,24 +38,24 @@ export function checkSchema(connection: Connection, names: Names, tables: readon
       found: version
     })
   }
-  for (const key of tables) {
-    const { table, ...columns } = names[key] as { table: string } & Record<string, string>
-    const there = new Set(connection.all("SELECT name AS c0 FROM pragma_table_xinfo(?)", table).map(([name]) => String(name).toLowerCase()))
-    if (there.size === 0) {
-      throw new JournalFoldError("store_table_missing", `expected a table or view ${table}, found none`, { table, expected: table })
-    }
-    for (const column of Object.values(columns)) {
-      // SQLite's names are alike whatever their case.
-      if (!there.has(column.toLowerCase())) {
-        throw new JournalFoldError("store_column_missing", `expected a column ${column} in ${table}, found none`, {
-          table,
-          column,
-          expected: column,
-          found: [...there].join(", ")
-        })
-      }
+}
+
+/** Refuses a store that lacks a table or one of its columns. */
+export function checkTable(names: Names, key: TableKey, found: readonly unknown[]): void {
+  const { table, ...columns } = names[key] as { table: string } & Record<string, string>
+  // SQLite's names are alike whatever their case.
+  const there = new Set(found.map((name) => String(name).toLowerCase()))
+  if (there.size === 0) {
+    throw new JournalFoldError("store_table_missing", `expected a table or view ${table}, found none`, { table, expected: table })
+  }
+  for (const column of Object.values(columns)) {
+    if (!there.has(column.toLowerCase())) {
+      throw new JournalFoldError("store_column_missing", `expected a column ${column} in ${table}, found none`, {
+        table,
+        column,
+        expected: column,
+        found: [...there].join(", ")
+      })
     }
   }
-  const encoding = String(connection.all("SELECT encoding AS c0 FROM pragma_encoding")[0]?.[0])
-  return { utf8: encoding === "UTF-8" }
 }

@@ -10,10 +10,11 @@ import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
 import type { Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import { connect, reading, type Connection, type SqliteDatabase } from "./connection.js"
-import { allRunIds, CheckpointReader, JournalReader, type Scope, type Segment, type StoredFloor } from "./journal.js"
-import { namesOf, quoted, type NameMapping, type Names, type TableKey } from "./names.js"
+import { allRunIds, CheckpointReader, JournalReader, type Segment, type StoredFloor } from "./journal.js"
+import { namesOf, type NameMapping, type Names, type TableKey } from "./names.js"
 import { hostDigest, RowReader } from "./rows.js"
 import { checkSchema } from "./schema.js"
+import { entryCountStatement, type Scope } from "./statements.js"
 
 /** How far a verification is. */
 export interface Progress {
@@ -156,8 +157,7 @@ function withUnreadable(verification: Verification, rows: RowReader, whole: bool
 }
 
 function countEntries(connection: Connection, names: Names): number {
-  const { journal } = quoted(names)
-  return Number(connection.all(`SELECT count(*) AS c0 FROM ${journal.table}`)[0]?.[0])
+  return Number(connection.all(entryCountStatement(names))[0]?.[0])
 }
 
 /** Gives all segments in scope to the loop, and comes back after each page. */
