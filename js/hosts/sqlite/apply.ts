@@ -3,20 +3,15 @@
  */
 import { invalid, JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
-import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
-import { orThrow } from "../../folds/deferred-clock/verify.js"
+import type { Effects, Plan, PlanPage, Rebuilt } from "../../folds/deferred-clock/types.js"
+import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
 import { connect, type Connection, type SqliteDatabase } from "./connection.js"
 import { namesOf, type Names } from "./names.js"
 import { planStatements } from "./statements.js"
 import { runAll, verify, verifying, verifyOptionNames, type SqliteVerifyOptions } from "./verify.js"
 
 /** How a plan is applied. Scope and names must be those with which it was made. */
-export interface ApplyOptions extends SqliteVerifyOptions {
-  /** Pending clocks may be deleted: what they would have started will not run. */
-  readonly allowDeletePending?: boolean
-  /** Consumptions may be cleared: a completion will be consumed once more. */
-  readonly allowUnconsume?: boolean
-}
+export interface ApplyOptions extends SqliteVerifyOptions, Allowances {}
 
 const applyOptionNames = [...verifyOptionNames, "allowDeletePending", "allowUnconsume"] as const
 
@@ -37,14 +32,6 @@ export function plan(db: SqliteDatabase, options?: SqliteVerifyOptions): Plan {
   return planOf(verify(db, options))
 }
 
-function planOf(verification: Verification): Plan {
-  const { plan: made } = orThrow(verification)
-  if (made === undefined) {
-    throw new JournalFoldError("plan_refused", `there is no plan, because the verdict is ${verification.verdict}`)
-  }
-  return made
-}
-
 /**
  * Applies a plan in one writer transaction. The plan is made again there and compared, so a store that changed meanwhile is refused, and
  * so is a plan that was applied already.
@@ -54,18 +41,8 @@ function planOf(verification: Verification): Plan {
  *   written then.
  */
 export function apply(db: SqliteDatabase, planned: Plan, options?: ApplyOptions): Applied {
-  if (typeof planned !== "object" || planned === null || typeof planned.digest !== "string") {
-    throw invalid("argument_invalid", "a plan", planned)
-  }
-  return writing(db, options, (made) => {
-    if (made.digest !== planned.digest) {
-      throw new JournalFoldError(
-        "stale_plan",
-        "the store has changed since the plan was made, or the plan was applied already: plan again",
-        { expected: planned.digest, found: made.digest }
-      )
-    }
-  })
+  checkIsPlan(planned)
+  return writing(db, options, (made) => checkStale(planned, made))
 }
 
 /**
@@ -88,7 +65,7 @@ function writing(db: SqliteDatabase, options: ApplyOptions | undefined, check: (
   try {
     const made = planOf(runAll(verifying(connection, rest), rest.onProgress))
     check(made)
-    allow(made, allowDeletePending === true, allowUnconsume === true)
+    checkAllowed(made, { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true })
     const writer = new PlanWriter(connection, names)
     for (const page of made.pages) writer.write(page)
     connection.exec("COMMIT")
@@ -97,27 +74,6 @@ function writing(db: SqliteDatabase, options: ApplyOptions | undefined, check: (
     // SQLite has rolled back already after some errors.
     if (connection.inTransaction) connection.exec("ROLLBACK")
     throw error
-  }
-}
-
-function allow({ effects, unstorable }: Plan, deletePending: boolean, unconsume: boolean): void {
-  if (unstorable > 0) {
-    throw new JournalFoldError(
-      "row_not_writable",
-      `${unstorable} planned rows have a name with an unpaired surrogate, which a store of UTF-8 text cannot hold`
-    )
-  }
-  if (effects.pendingDeleted > 0 && !deletePending) {
-    throw new JournalFoldError(
-      "deletes_pending",
-      `the plan deletes ${effects.pendingDeleted} pending clocks, which no entry explains: what they would have started will not run. Set allowDeletePending to go on`
-    )
-  }
-  if (effects.consumptionsCleared > 0 && !unconsume) {
-    throw new JournalFoldError(
-      "clears_consumption",
-      `the plan clears ${effects.consumptionsCleared} consumptions, which no entry records: they will be consumed once more. Set allowUnconsume to go on`
-    )
   }
 }
 
@@ -137,13 +93,6 @@ class PlanWriter {
     const statement = this.#statements[`${page.table} ${page.op}`]
     if (statement === undefined) throw invalid("argument_invalid", "a page of a plan", `${page.table} ${page.op}`)
     const changed = this.#connection.run(statement, page.rows)
-    if (changed !== page.count) {
-      const table = page.table === "clocks" ? this.#names.clocks.table : this.#names.completions.table
-      throw new JournalFoldError(
-        "rows_changed_mismatch",
-        `expected to ${page.op} ${page.count} rows of ${table}, found ${changed} changed; everything was rolled back`,
-        { table, expected: String(page.count), found: String(changed) }
-      )
-    }
+    checkChanged(page, page.table === "clocks" ? this.#names.clocks.table : this.#names.completions.table, changed)
   }
 }

@@ -6,16 +6,11 @@
  */
 import { JournalFoldError } from "../../core/errors.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
+import type { Scope } from "../scope.js"
 import { isTooBig } from "./errors.js"
 import type { Connection, Row } from "./connection.js"
 import type { Names } from "./names.js"
-import {
-  checkpointStatements,
-  journalStatements,
-  runIdsStatement,
-  type CheckpointStatements,
-  type Scope
-} from "./statements.js"
+import { checkpointStatements, journalStatements, runIdsStatement, type CheckpointStatements } from "./statements.js"
 
 /** Entries of one run, as SQLite assembled them. */
 export interface Segment {

@@ -2,13 +2,8 @@
  * What is said to SQLite: every statement as a function of the store's names, so that whoever holds a connection (this host, or one
  * over another client) says the same. Values are bound by `?`; every result column is named c0, c1, ….
  */
+import type { Scope } from "../scope.js"
 import { quoted, type Names } from "./names.js"
-
-/** Which runs are looked at. */
-export type Scope =
-  | { readonly kind: "all" }
-  | { readonly kind: "live" }
-  | { readonly kind: "runs"; readonly ids: readonly string[] }
 
 /** Rows that one query for stored rows gives at the most. */
 export const rowsAQuery = 5000

@@ -4,17 +4,18 @@
  * The work is a generator, so that one loop serves both ways to drive it: at once on the caller's connection, or in slices on a
  * connection of its own, between which the event loop runs.
  */
-import { describe, invalid, JournalFoldError } from "../../core/errors.js"
+import { JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
 import type { Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
+import { scopeOf, type Scope, type ScopeOptions } from "../scope.js"
 import { connect, reading, type Connection, type SqliteDatabase } from "./connection.js"
 import { allRunIds, CheckpointReader, JournalReader, type Segment, type StoredFloor } from "./journal.js"
 import { namesOf, type NameMapping, type Names, type TableKey } from "./names.js"
 import { hostDigest, RowReader } from "./rows.js"
 import { checkSchema } from "./schema.js"
-import { entryCountStatement, type Scope } from "./statements.js"
+import { entryCountStatement } from "./statements.js"
 
 /** How far a verification is. */
 export interface Progress {
@@ -27,13 +28,9 @@ export interface Progress {
 }
 
 /** How a store is verified. */
-export interface SqliteVerifyOptions extends VerifyOptions {
+export interface SqliteVerifyOptions extends VerifyOptions, ScopeOptions {
   /** What the store calls its tables, columns and event types. */
   readonly names?: NameMapping
-  /** Only these runs, or only those that have a row (`"live"`). */
-  readonly runs?: Iterable<string> | "live"
-  /** All runs but these. */
-  readonly except?: Iterable<string>
   /** Called every few thousand entries. `false` stops the work; the verdict is then `partial`. */
   readonly onProgress?: (progress: Progress) => boolean | undefined | void
 }
@@ -58,39 +55,6 @@ const tables: readonly TableKey[] = ["runs", "journal", "checkpoints", "clocks",
 const runsAnAnswer = 256
 /** Entries after which waiting runs are answered, so that large ones do not pile up. */
 const entriesAnAnswer = 50_000
-
-/** The scope of a verification, and what it leaves out in words. */
-interface ScopeOf {
-  readonly scope: Scope
-  readonly except: ReadonlySet<string>
-  readonly leftOut?: string
-}
-
-function scopeOf({ runs, except }: Pick<SqliteVerifyOptions, "runs" | "except">): ScopeOf {
-  const excluded = new Set(ids("except", except))
-  const words = excluded.size === 0 ? [] : [excluded.size === 1 ? `run ${describe([...excluded][0])}` : `${excluded.size} runs named`]
-  if (runs === undefined) return { scope: { kind: "all" }, except: excluded, ...(words[0] && { leftOut: words[0] }) }
-  if (runs === "live") {
-    return { scope: { kind: "live" }, except: excluded, leftOut: ["runs without a row", ...words].join(", ") }
-  }
-  const chosen = [...new Set(ids("runs", runs))].filter((id) => !excluded.has(id)).sort(compareUtf8)
-  return {
-    scope: { kind: "runs", ids: chosen },
-    except: excluded,
-    leftOut: chosen.length === 1 ? `all runs but ${describe(chosen[0])}` : `all runs but ${chosen.length}`
-  }
-}
-
-function ids(option: string, given: Iterable<string> | undefined): string[] {
-  if (given === undefined) return []
-  if (typeof given === "string" || typeof given[Symbol.iterator] !== "function") {
-    throw invalid("option_invalid", `${option} as a list of run ids`, given)
-  }
-  return Array.from(given, (id) => {
-    if (typeof id !== "string") throw invalid("option_invalid", `${option} as a list of run ids`, id)
-    return id
-  })
-}
 
 /** A piece of verification work, step by step. Each step yields how far it is; `true` comes back to stop. */
 export type Work = Generator<Progress, Verification, boolean | undefined>
