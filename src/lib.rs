@@ -14,6 +14,7 @@
 //! | [`finding`] | what a verification reports |
 //! | [`error`] | what a malformed call gets |
 //! | [`deferred_clock`] | the fold of a workflow engine's clocks and completions |
+//! | [`observer_log`] | the fold of a row stream with snapshots, and its restore and append protocol |
 //!
 //! `wasm` (only on wasm32) is the boundary to JavaScript, and the one room that names it.
 
@@ -24,6 +25,7 @@ pub mod finding;
 pub mod journal;
 pub mod json;
 pub mod names;
+pub mod observer_log;
 
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;

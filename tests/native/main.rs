@@ -3,6 +3,8 @@
 
 mod json;
 mod model;
+mod observer_log;
+mod observer_log_store;
 mod properties;
 mod scenario;
 mod store;
