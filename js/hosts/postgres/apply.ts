@@ -1,0 +1,146 @@
+/**
+ * Plans and their application: one serializable writer transaction, bulk writes, and nothing at all unless everything is as planned.
+ */
+import { invalid, JournalFoldError } from "../../core/errors.js"
+import { checkCount, checkOptions } from "../../core/options.js"
+import type { Effects, Plan, PlanPage, Rebuilt } from "../../folds/deferred-clock/types.js"
+import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
+import { settings, throwIfAborted, withSession, type Connection, type PostgresDatabase, type Session } from "./connection.js"
+import { stateOf } from "./errors.js"
+import { held, tryLock, waitForLock } from "./lock.js"
+import { namesOf, type PostgresNames } from "./names.js"
+import type { Schema } from "./schema.js"
+import { planStatements } from "./statements.js"
+import { opening, verify, verifying, verifyOptionNames, type PostgresVerifyOptions } from "./verify.js"
+
+/** How a plan is applied. Scope and names must be those with which it was made. */
+export interface ApplyOptions extends PostgresVerifyOptions, Allowances {
+  /** How long to wait for the lock that keeps a second rebuild out, in ms. Default: 0, not at all. */
+  readonly lockTimeoutMs?: number
+}
+
+const applyOptionNames = [...verifyOptionNames, "allowDeletePending", "allowUnconsume", "lockTimeoutMs"] as const
+
+/** What was written. */
+export interface Applied {
+  /** How many rows changed. */
+  readonly rows: number
+  readonly rebuilt: Rebuilt
+  readonly effects: Effects
+}
+
+/**
+ * The changes that make the tables equal to the journal. Reads only.
+ *
+ * @throws `fold_incomplete` when something does not join; `plan_refused` when the work was stopped
+ */
+export async function plan(db: PostgresDatabase, options?: PostgresVerifyOptions): Promise<Plan> {
+  return planOf(await verify(db, options))
+}
+
+/**
+ * Applies a plan in one writer transaction. The plan is made again there and compared, so a store that changed meanwhile is refused, and
+ * so is a plan that was applied already.
+ *
+ * The transaction is serializable. When another writer's commit makes it impossible, all of it is done again, three times at the most.
+ *
+ * @throws `stale_plan`; `deletes_pending`, `clears_consumption` unless allowed; `fold_incomplete`; `row_not_writable` when the store
+ *   refuses a row (a NOT NULL column of yours, a trigger), naming table and column; `rows_changed_mismatch`; `nested_transaction`;
+ *   `store_busy` when another rebuild holds the lock, or other writers were in the way each time; `store_read_only`. Nothing is written
+ *   then. When the connection is lost while committing, `store_unreadable` says that the outcome is not known: all was written, or nothing.
+ */
+export async function apply(db: PostgresDatabase, planned: Plan, options?: ApplyOptions): Promise<Applied> {
+  checkIsPlan(planned)
+  return writing(db, options, (made) => checkStale(planned, made))
+}
+
+/**
+ * Makes both tables equal to the journal, in one transaction that folds once.
+ *
+ * @throws as {@link apply}, but for `stale_plan`
+ */
+export async function rebuild(db: PostgresDatabase, options?: ApplyOptions): Promise<Applied> {
+  return writing(db, options, () => {})
+}
+
+/** How often a transaction is done again that another writer's commit made impossible. */
+const mostRetries = 3
+const pauseMs = 20
+
+async function writing(db: PostgresDatabase, options: ApplyOptions | undefined, check: (made: Plan) => void): Promise<Applied> {
+  const { allowDeletePending, allowUnconsume, lockTimeoutMs, ...rest } = checkOptions(options, applyOptionNames)
+  const timeoutMs = checkCount("lockTimeoutMs", lockTimeoutMs) ?? 0
+  const allowed = { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true }
+  const names = namesOf(rest.names)
+  return withSession(db, rest.signal, async (session) => {
+    if (await session.inTransaction()) {
+      throw new JournalFoldError("nested_transaction", "the connection is inside a transaction; a plan is applied in one of its own")
+    }
+    const work = (): Promise<Applied | undefined> =>
+      session.transaction("write", () => inTransaction(session, names, rest, allowed, check))
+    let release: (() => Promise<void>) | undefined
+    try {
+      for (let retries = 0; ; ) {
+        try {
+          const applied = await work()
+          if (applied !== undefined) return applied
+        } catch (error) {
+          if (!isInTheWay(error) || retries === mostRetries) throw error
+          retries += 1
+          await new Promise((resolve) => setTimeout(resolve, pauseMs * retries * (1 + Math.random())))
+          throwIfAborted(rest.signal)
+          continue
+        }
+        // Having waited, the connection has it; only a proxy that changes servers between two transactions could say otherwise.
+        if (timeoutMs === 0 || release !== undefined) throw held(timeoutMs)
+        release = await waitForLock(session, timeoutMs, rest.signal)
+      }
+    } finally {
+      await release?.()
+    }
+  })
+}
+
+/**
+ * Whether another writer's commit made a transaction impossible. A row that was inserted meanwhile is met as a repeated key: the plan,
+ * made from what the transaction sees, has only rows that are not there.
+ */
+function isInTheWay(error: unknown): boolean {
+  const state = stateOf(error)
+  return state === "40001" || state === "40P01" || state === "23505"
+}
+
+/** Makes the plan and applies it; nothing when somebody else holds the lock. */
+async function inTransaction(
+  session: Session,
+  names: PostgresNames,
+  options: PostgresVerifyOptions,
+  allowed: Allowances,
+  check: (made: Plan) => void
+): Promise<Applied | undefined> {
+  const { connection } = session
+  if (!(await tryLock(session))) return undefined
+  await connection.rows(settings)
+  const opened = await opening(connection, names, options)
+  const made = planOf(await verifying(opened, options))
+  check(made)
+  checkAllowed(made, allowed)
+  for (const page of made.pages) await write(connection, names, opened.schema, page)
+  return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
+}
+
+/** JSON spells NUL only so; a backslash before it may itself be escaped. */
+const nul = /(?<!\\)(?:\\\\)*\\u0000/
+
+/** Writes a page of a plan in one statement. */
+async function write(connection: Connection, { shown }: PostgresNames, schema: Schema, page: PlanPage): Promise<void> {
+  const statement = planStatements(schema)[`${page.table} ${page.op}`]
+  if (statement === undefined) throw invalid("argument_invalid", "a page of a plan", `${page.table} ${page.op}`)
+  const table = page.table === "clocks" ? shown.clocks : shown.completions
+  if (nul.test(page.rows)) {
+    throw new JournalFoldError("row_not_writable", `a planned row of ${table} has a name with NUL in it, which no text of Postgres can hold`, {
+      table
+    })
+  }
+  checkChanged(page, table, await connection.run(statement, page.rows))
+}

@@ -1,0 +1,222 @@
+/**
+ * Texts that went through `jsonb`. The type keeps a JSON value and forgets how it was spelled: spaces, the order of keys, repeated keys
+ * and the form of numbers are gone. A digest is over the text, so of such a column it can be proven only that a value *is* the recorded
+ * one, when spelling it as `JSON.stringify` does gives the recorded digest. When it does not, nothing follows: another value, or the same
+ * one once spelled otherwise. That is counted as not checked, and never as a finding, unless the caller is strict.
+ */
+import { isJournalFoldError } from "../../core/errors.js"
+import { contentDigest, verifyDigest, type DigestFunction } from "../../digest.js"
+import { Fold } from "../../folds/deferred-clock/fold.js"
+import type { Deferred, Finding, Floor, NotChecked, Note } from "../../folds/deferred-clock/types.js"
+import type { Segment } from "./journal.js"
+
+/** What a journal says of a completion. */
+interface Recorded {
+  readonly runId: string
+  readonly exitDigest: string | undefined
+  readonly metadataDigest: string | null | undefined
+}
+
+/** How `JSON.stringify` spells the value of a JSON text; nothing when it cannot. */
+export function respelled(text: string): string | undefined {
+  try {
+    return JSON.stringify(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a text is spelled as Postgres spells a `jsonb` value: one space behind each comma and colon, and none elsewhere. */
+export function isSpelledByJsonb(text: string): boolean {
+  let lines: string
+  try {
+    // Line breaks inside of texts are escaped, so every one that is there stands between two parts.
+    lines = JSON.stringify(JSON.parse(text), null, 1)
+  } catch {
+    return false
+  }
+  return lines.replace(/,\n */g, ", ").replace(/\n */g, "") === text && respelled(text) !== text
+}
+
+const keyOf = (flowName: string, executionId: string, name: string): string => JSON.stringify([flowName, executionId, name])
+
+/**
+ * What the runs that are being verified record of completions: each is folded a second time beside the machine, which keeps its digests
+ * to itself. Only for stores that keep exits or metadata as `jsonb`.
+ */
+export class RecordedDigests {
+  readonly #strict: boolean
+  readonly #digest: DigestFunction
+  readonly #foreign = new Map<string, Recorded>()
+  #own = new Map<string, Recorded>()
+  #rest = false
+  #runId = ""
+  #fold: Fold | undefined
+  #same = 0
+  #firstSame = ""
+  #incomparable = 0
+
+  constructor(strict: boolean, digest: DigestFunction | undefined) {
+    this.#strict = strict
+    this.#digest = digest ?? contentDigest
+  }
+
+  /** Begins a run. */
+  begin(runId: string, floors: readonly Floor[]): void {
+    this.#runId = runId
+    // A run whose floor keeps no fold, or whose journal cannot be read, is refused by the machine: nothing is compared then.
+    this.#fold = tried(() => new Fold({ runId, floors }))
+  }
+
+  /** Takes entries of the run. */
+  push({ payloads, lengths, seqs, types }: Segment): void {
+    const fold = this.#fold
+    if (fold === undefined) return
+    if (tried(() => (fold.pushLists(payloads, lengths, seqs, types), true)) === undefined) this.dispose()
+  }
+
+  /** Ends the run. */
+  end(): void {
+    for (const deferred of this.#fold?.state().deferreds ?? []) this.#keep(deferred)
+    this.dispose()
+  }
+
+  #keep({ flowName, executionId, deferredName, exitDigest, metadataDigest }: Deferred): void {
+    const kept = executionId === this.#runId ? this.#own : this.#foreign
+    const key = keyOf(flowName, executionId, deferredName)
+    // Of two runs that record one completion the first is compared; the machine then sees that the other one differs.
+    if (!kept.has(key)) kept.set(key, { runId: this.#runId, exitDigest, metadataDigest })
+  }
+
+  /** Forgets runs whose rows were answered. */
+  answered(): void {
+    this.#own = new Map()
+  }
+
+  /** From now on, rows that name another run's execution are answered. */
+  rest(): void {
+    this.#rest = true
+  }
+
+  /**
+   * The digests to answer with for a stored completion.
+   *
+   * @param address flow, execution and name, as a JSON array
+   */
+  digests(address: string, exit: Stored, metadata: Stored): { readonly exit: string | null; readonly metadata: string | null } {
+    const [flowName, executionId, name] = JSON.parse(address) as [string, string, string]
+    const recorded = (this.#rest ? this.#foreign : this.#own).get(keyOf(flowName, executionId, name))
+    const [exitDigest, exitOutcome] = this.#judge(exit, recorded?.exitDigest)
+    const [metadataDigest, metadataOutcome] = this.#judge(metadata, recorded?.metadataDigest)
+    if (exitOutcome === "incomparable" || metadataOutcome === "incomparable") this.#incomparable += 1
+    else if (exitOutcome === "same" || metadataOutcome === "same") {
+      if (this.#same === 0) this.#firstSame = recorded?.runId ?? ""
+      this.#same += 1
+    }
+    return { exit: exitDigest, metadata: metadataDigest }
+  }
+
+  #judge({ digest, jsonb }: Stored, expected: string | null | undefined): readonly [string | null, Outcome?] {
+    // What is missing on one side is missing, however a value is spelled.
+    if (digest === null || jsonb === undefined || typeof expected !== "string" || digest === expected) return [digest]
+    const canonical = respelled(jsonb)
+    if (canonical !== undefined && this.#digest(canonical) === expected) return [expected, "same"]
+    return this.#strict ? [digest] : [expected, "incomparable"]
+  }
+
+  /** What is to be said of completions whose columns are `jsonb`. */
+  said(): { readonly notes: readonly Note[]; readonly notChecked: readonly NotChecked[] } {
+    return {
+      notes: this.#same === 0 ? [] : [sameValue(this.#same, this.#firstSame)],
+      notChecked:
+        this.#incomparable === 0
+          ? []
+          : [
+              {
+                what: "text_through_jsonb",
+                meaning:
+                  "completions kept in a column of type jsonb: its text is not the text that was recorded, so digests cannot be compared",
+                count: this.#incomparable
+              }
+            ]
+    }
+  }
+
+  /** Frees what is folded. */
+  dispose(): void {
+    this.#fold?.dispose()
+    this.#fold = undefined
+  }
+}
+
+/** What a store has of an exit or of metadata. */
+export interface Stored {
+  /** The digest of its text; null for SQL's NULL. */
+  readonly digest: string | null
+  /** Its text, where the column is `jsonb`. */
+  readonly jsonb?: string | undefined
+}
+
+type Outcome = "same" | "incomparable"
+
+function tried<Result>(work: () => Result): Result | undefined {
+  try {
+    return work()
+  } catch (error) {
+    if (isJournalFoldError(error)) return undefined
+    throw error
+  }
+}
+
+function sameValue(count: number, firstRunId: string): Note {
+  return {
+    what: "same_value_other_text",
+    meaning: "completions whose text went through jsonb: the same JSON value as was recorded, in another text",
+    count,
+    firstRunId
+  }
+}
+
+/** A completion's texts, asked for because they are not those that were recorded. */
+export type TextsOf = (
+  addresses: readonly { readonly flowName: string; readonly executionId: string }[],
+  take: (address: string, exit: string | null, metadata: string | null) => void
+) => Promise<void>
+
+/** Findings whose rows are asked for together. */
+const findingsAnAsk = 200
+
+/**
+ * Of completions in text columns whose digests are not those recorded: how many hold the recorded JSON value in the spelling of `jsonb`,
+ * as after a migration that went through it. They stay findings, because the bytes differ.
+ */
+export async function throughJsonb(findings: readonly Finding[], textsOf: TextsOf): Promise<Note[]> {
+  const mismatches = findings.filter(({ id, expected }) => id === "digest_mismatch" && typeof expected === "string")
+  let count = 0
+  let firstRunId = ""
+  for (let at = 0; at < mismatches.length; at += findingsAnAsk) {
+    const some = mismatches.slice(at, at + findingsAnAsk)
+    const byAddress = new Map<string, Finding[]>()
+    for (const finding of some) {
+      const key = keyOf(finding.flowName ?? "", finding.executionId ?? "", finding.name ?? "")
+      byAddress.set(key, [...(byAddress.get(key) ?? []), finding])
+    }
+    const same = new Set<Finding>()
+    const executions = new Map(some.map(({ flowName = "", executionId = "" }) => [keyOf(flowName, executionId, ""), { flowName, executionId }]))
+    await textsOf([...executions.values()], (address, exit, metadata) => {
+      const [flowName, executionId, name] = JSON.parse(address) as [string, string, string]
+      for (const finding of byAddress.get(keyOf(flowName, executionId, name)) ?? []) {
+        const text = finding.field === "metadataDigest" ? metadata : exit
+        if (text === null || !isSpelledByJsonb(text)) continue
+        const canonical = respelled(text)
+        if (canonical !== undefined && verifyDigest(canonical, String(finding.expected))) same.add(finding)
+      }
+    })
+    for (const finding of some) {
+      if (!same.has(finding)) continue
+      if (count === 0) firstRunId = finding.runId ?? ""
+      count += 1
+    }
+  }
+  return count === 0 ? [] : [sameValue(count, firstRunId)]
+}
