@@ -32,7 +32,7 @@ export function checkIsPlan(planned: unknown): asserts planned is Plan {
 }
 
 /** @throws `stale_plan` when the plan made now is not the one that was made before */
-export function checkStale(planned: Plan, made: Plan): void {
+export function checkStale(planned: Pick<Plan, "digest">, made: Plan): void {
   if (made.digest !== planned.digest) {
     throw new JournalFoldError(
       "stale_plan",

@@ -244,16 +244,26 @@ function clockText(row: StoredClock): string {
 }
 
 function completionText(row: StoredCompletion, digest: DigestFunction): string {
-  const digestText = (text: string | Uint8Array | null): string => (text === null ? "null" : `"${digest(text)}"`)
   return `[${[
     JSON.stringify(row.flowName),
     JSON.stringify(row.executionId),
     JSON.stringify(row.deferredName),
-    digestText(row.exitText),
-    digestText(row.metadataText),
+    digestText(row.exitText, row.exitDigest, digest),
+    digestText(row.metadataText, row.metadataDigest, digest),
     storedText(row.completedAtMs),
     storedText(row.consumedAtMs)
   ].join(",")}]`
+}
+
+/** The digest of a stored text, or the one given in its place. */
+function digestText(
+  text: string | Uint8Array | null | undefined,
+  given: string | null | undefined,
+  digest: DigestFunction
+): string {
+  if (text !== undefined) return text === null ? "null" : `"${digest(text)}"`
+  if (given === undefined) throw invalid("answer_malformed", "a completion's text or its digest", given)
+  return JSON.stringify(given)
 }
 
 /** A stored value as JSON: 64-bit integers in full, bytes as text that no recorded value can be. */

@@ -84,13 +84,20 @@ export interface StoredClock {
   readonly completedAtMs: unknown
 }
 
-/** A completion row as the store has it, with its texts. Names, times and texts as stored; `null` is SQL's NULL. */
+/**
+ * A completion row as the store has it: its texts, or their digests where only those are known, as in an exported run. Names, times and
+ * texts as stored; `null` is SQL's NULL.
+ */
 export interface StoredCompletion {
   readonly flowName: string
   readonly executionId: string
   readonly deferredName: string
-  readonly exitText: string | Uint8Array | null
-  readonly metadataText: string | Uint8Array | null
+  readonly exitText?: string | Uint8Array | null
+  readonly metadataText?: string | Uint8Array | null
+  /** In place of `exitText`. */
+  readonly exitDigest?: string | null
+  /** In place of `metadataText`. */
+  readonly metadataDigest?: string | null
   readonly completedAtMs: unknown
   readonly consumedAtMs: unknown
 }

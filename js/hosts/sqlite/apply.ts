@@ -3,12 +3,13 @@
  */
 import { invalid, JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
-import type { Effects, Plan, PlanPage, Rebuilt } from "../../folds/deferred-clock/types.js"
+import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
 import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
+import { inSlices, throwIfAborted } from "../slices.js"
 import { connect, type Connection, type SqliteDatabase } from "./connection.js"
 import { namesOf, type Names } from "./names.js"
 import { planStatements } from "./statements.js"
-import { runAll, verify, verifying, verifyOptionNames, type SqliteVerifyOptions } from "./verify.js"
+import { runAll, verify, verifying, verifyOptionNames, type Progress, type SqliteVerifyOptions } from "./verify.js"
 
 /** How a plan is applied. Scope and names must be those with which it was made. */
 export interface ApplyOptions extends SqliteVerifyOptions, Allowances {}
@@ -55,25 +56,80 @@ export function rebuild(db: SqliteDatabase, options?: ApplyOptions): Applied {
 }
 
 function writing(db: SqliteDatabase, options: ApplyOptions | undefined, check: (made: Plan) => void): Applied {
-  const { allowDeletePending, allowUnconsume, ...rest } = checkOptions(options, applyOptionNames)
+  const checked = checkOptions(options, applyOptionNames)
+  return runAll(applying(connect(db), checked, { check }), checked.onProgress)
+}
+
+/** What is done with a verification and its plan before anything is written; either may throw, and nothing is. */
+interface BeforeWriting {
+  readonly verified?: (verification: Verification) => void
+  readonly check?: (made: Plan) => void
+}
+
+/** The work of applying: verify, check, write, in one writer transaction that is rolled back however the work is left. */
+function* applying(
+  connection: Connection,
+  options: ApplyOptions,
+  { verified, check }: BeforeWriting
+): Generator<Progress, Applied, boolean | undefined> {
+  const { allowDeletePending, allowUnconsume, ...rest } = options
   const names = namesOf(rest.names)
-  const connection = connect(db)
   if (connection.inTransaction) {
     throw new JournalFoldError("nested_transaction", "the connection is inside a transaction; a plan is applied in one of its own")
   }
   connection.exec("BEGIN IMMEDIATE")
   try {
-    const made = planOf(runAll(verifying(connection, rest), rest.onProgress))
-    check(made)
+    const verification = yield* verifying(connection, rest)
+    verified?.(verification)
+    const made = planOf(verification)
+    check?.(made)
     checkAllowed(made, { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true })
     const writer = new PlanWriter(connection, names)
     for (const page of made.pages) writer.write(page)
     connection.exec("COMMIT")
     return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
-  } catch (error) {
-    // SQLite has rolled back already after some errors.
+  } finally {
+    // Still open after an error, unless SQLite has rolled back already, or when the work was given up.
     if (connection.inTransaction) connection.exec("ROLLBACK")
-    throw error
+  }
+}
+
+/** How a file's tables are rebuilt. */
+export interface ApplyFileOptions extends ApplyOptions {
+  /** Stops the work: the promise is rejected with `aborted`, and nothing is written. */
+  readonly signal?: AbortSignal
+  /** How long to wait for a lock, in ms. Default: 5,000. */
+  readonly busyTimeoutMs?: number
+  /** Is told what the transaction found, before anything is written. */
+  readonly onVerified?: (verification: Verification) => void
+}
+
+/**
+ * @internal Makes a file's tables equal to its journal, on a connection of its own and in slices, as `verifyFile` verifies; with a plan,
+ * only when it is still the one to make. Throws as {@link apply}.
+ */
+export async function applyFile(
+  path: string,
+  planned: Pick<Plan, "digest"> | undefined,
+  options?: ApplyFileOptions
+): Promise<Applied> {
+  const { signal, busyTimeoutMs, onVerified, ...rest } = checkOptions(options, [
+    ...applyOptionNames,
+    "signal",
+    "busyTimeoutMs",
+    "onVerified"
+  ])
+  throwIfAborted(signal)
+  const { openFile } = await import("./open.js")
+  const opened = await openFile(path, { readOnly: false, busyTimeoutMs: busyTimeoutMs ?? 5000 })
+  try {
+    const before: BeforeWriting = {
+      ...(onVerified && { verified: onVerified }),
+      ...(planned && { check: (made) => checkStale(planned, made) })
+    }
+    return await inSlices(applying(connect(opened.db), rest, before), rest.onProgress, signal)
+  } finally {
+    opened.close()
   }
 }
 

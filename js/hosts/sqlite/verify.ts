@@ -4,12 +4,12 @@
  * The work is a generator, so that one loop serves both ways to drive it: at once on the caller's connection, or in slices on a
  * connection of its own, between which the event loop runs.
  */
-import { JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
 import type { Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import { scopeOf, type Scope, type ScopeOptions } from "../scope.js"
+import { inSlices, throwIfAborted } from "../slices.js"
 import { connect, reading, type Connection, type SqliteDatabase } from "./connection.js"
 import { allRunIds, CheckpointReader, JournalReader, type Segment, type StoredFloor } from "./journal.js"
 import { namesOf, type NameMapping, type Names, type TableKey } from "./names.js"
@@ -261,7 +261,10 @@ class RunLoop {
 }
 
 /** Runs a piece of work to its end. */
-export function runAll(work: Work, onProgress: SqliteVerifyOptions["onProgress"]): Verification {
+export function runAll<Result>(
+  work: Generator<Progress, Result, boolean | undefined>,
+  onProgress: SqliteVerifyOptions["onProgress"]
+): Result {
   let stop: boolean | undefined
   for (;;) {
     const step = stop === undefined ? work.next() : work.next(stop)
@@ -293,9 +296,6 @@ export interface VerifyFileOptions extends SqliteVerifyOptions {
   readonly busyTimeoutMs?: number
 }
 
-/** Milliseconds of work between two turns of the event loop. */
-const sliceMs = 20
-
 /**
  * Verifies a store on a read-only connection of its own, in slices between which the event loop runs. Writers may go on meanwhile: all
  * is read from one snapshot.
@@ -311,33 +311,11 @@ export async function verifyFile(path: string, options?: VerifyFileOptions): Pro
     const connection = connect(opened.db)
     connection.exec("BEGIN")
     try {
-      const work = verifying(connection, rest)
-      try {
-        let stop: boolean | undefined
-        let until = performance.now() + sliceMs
-        for (;;) {
-          const step = stop === undefined ? work.next() : work.next(stop)
-          if (step.done === true) return step.value
-          stop = rest.onProgress?.(step.value) === false ? true : undefined
-          if (performance.now() >= until) {
-            await new Promise((resolve) => setImmediate(resolve))
-            throwIfAborted(signal)
-            until = performance.now() + sliceMs
-          }
-        }
-      } finally {
-        work.return(undefined as never)
-      }
+      return await inSlices(verifying(connection, rest), rest.onProgress, signal)
     } finally {
       connection.exec("ROLLBACK")
     }
   } finally {
     opened.close()
-  }
-}
-
-function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) {
-    throw new JournalFoldError("aborted", "the caller stopped the work", {}, { cause: signal.reason })
   }
 }
