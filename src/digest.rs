@@ -91,14 +91,13 @@ impl StateDigest {
     }
 }
 
-/// SHA-256 over rows sorted by their canonical bytes: for those who need a cryptographic digest of a state. It can be neither
-/// merged nor updated.
-pub fn sorted_rows_sha256(mut rows: Vec<Vec<u8>>) -> Sha256Bytes {
-    rows.sort_unstable();
+/// SHA-256 over the canonical bytes of rows that come sorted by address, clocks before completions, each behind its length: for
+/// those who need a cryptographic digest of a state. It can be neither merged nor updated.
+pub fn sorted_rows_sha256(rows: impl IntoIterator<Item = Vec<u8>>) -> Sha256Bytes {
     let mut hash = Sha256::new();
-    for row in &rows {
+    for row in rows {
         hash.update((row.len() as u64).to_le_bytes());
-        hash.update(row);
+        hash.update(&row);
     }
     hash.finalize().into()
 }

@@ -68,6 +68,7 @@ ids! {
     EntryOutOfOrder = "entry_out_of_order", Refused: "an entry's seq is not above the last one", "read the run again in order of seq";
     PayloadNotJson = "payload_not_json", Refused: "a payload is no JSON text", "restore the entry from a backup";
     TextNotUtf8 = "text_not_utf8", Refused: "a payload is not UTF-8", "restore the entry from a backup";
+    TooLarge = "too_large", Refused: "a run has more than 4 GiB of names, or 2^32 rows", "leave the run out";
     JournalShorter = "journal_shorter", Refused: "a run ends before the seq that an earlier report covered", "restore the missing entries before anything is rebuilt";
     JournalRewritten = "journal_rewritten", Refused: "the part of a run that an earlier report covered folds to something else", "compare with a backup: history was changed";
     CheckpointMissing = "checkpoint_missing", Unjoined: "a run was compacted below a checkpoint that keeps no fold", "restore the checkpoint, or the entries below it";

@@ -36,12 +36,9 @@ impl Arena {
         Ok(Span { start, length })
     }
 
-    fn clear(&mut self) {
-        self.bytes.clear();
-    }
-
-    fn capacity(&self) -> usize {
-        self.bytes.capacity()
+    /// Forgets all texts.
+    pub fn clear(&mut self) {
+        clear_rows(&mut self.bytes);
     }
 }
 
@@ -155,26 +152,31 @@ impl Interner {
             .map(Symbol)
     }
 
-    /// All symbols, in the order in which their texts came.
-    pub fn symbols(&self) -> impl Iterator<Item = Symbol> {
-        (0..self.spans.len() as u32).map(Symbol)
+    /// How many texts there are: every symbol is below it.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
     }
 
     /// Forgets all texts.
     pub fn clear(&mut self) {
         self.arena.clear();
-        self.spans.clear();
+        clear_rows(&mut self.spans);
         self.index.clear();
         self.last = 0;
     }
 }
 
-impl Arena {
-    /// Forgets all texts, and gives back memory that only an unusually large run needed.
-    pub fn reset(&mut self) {
-        if self.capacity() > 1 << 20 && self.bytes.len() < self.capacity() / 8 {
-            self.bytes = Vec::new();
-        }
-        self.clear();
+/// Empties `rows`, and gives back memory that only an unusually large run needed.
+pub(crate) fn clear_rows<Row>(rows: &mut Vec<Row>) {
+    let bytes = rows.capacity().saturating_mul(size_of::<Row>());
+    if bytes > 1 << 16 && rows.len() < rows.capacity() / 8 {
+        *rows = Vec::new();
+    } else {
+        rows.clear();
     }
 }

@@ -6,12 +6,14 @@ use super::reduce::{digest, name, time};
 use super::state::{Clock, Deferred, DigestGap, Fold, Key, NewClock, NewDeferred, Recorded, Stamp};
 use super::CHECKPOINT_KEY;
 use crate::digest::to_hex;
-use crate::error::{Code, Error};
-use crate::json::{write_integer, write_text, Raw, Reader, SyntaxError};
+use crate::error::{found_byte, Code, Error};
+use crate::json::{first_invalid_utf8, write_integer, write_text, Raw, Reader, SyntaxError};
 
 /// Why a text keeps no fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFold {
+    /// The text is not UTF-8 from this byte on.
+    NotUtf8(usize),
     /// The text is no JSON.
     NotJson(SyntaxError),
     /// The text is JSON, but not an object.
@@ -28,7 +30,8 @@ impl NoFold {
     /// The reason in a few words, as a finding shows it.
     pub fn describe(&self) -> String {
         match self {
-            NoFold::NotJson(error) => format!("a state that is no JSON: {error}"),
+            NoFold::NotUtf8(offset) => format!("a text that is not UTF-8 from byte {offset} on"),
+            NoFold::NotJson(error) => format!("a text that is no JSON: {error}"),
             NoFold::NotARecord => "a state that is no object".into(),
             NoFold::KeyMissing => format!("a state without {CHECKPOINT_KEY}"),
             NoFold::Malformed => format!("a malformed fold under {CHECKPOINT_KEY}"),
@@ -61,6 +64,7 @@ impl Fold {
 
     fn try_read_checkpoint(&mut self, state: &[u8]) -> Result<(), NoFold> {
         self.clear();
+        judge_utf8(state)?;
         let mut reader = Reader::new(state);
         let Some(mut members) = reader.enter_object() else {
             reader.value()?;
@@ -87,10 +91,7 @@ impl Fold {
 
     /// Replaces the state by an encoded fold. On failure the state is left empty.
     pub fn read_encoded(&mut self, encoded: &[u8]) -> Result<(), Error> {
-        self.clear();
-        let mut reader = Reader::new(encoded);
-        let read = self.read_rows(&mut reader).and_then(|whole| reader.end().map(|()| whole).map_err(NoFold::from));
-        let found = match read {
+        let found = match self.try_read_encoded(encoded) {
             Ok(true) => return Ok(()),
             Ok(false) => "other JSON".into(),
             Err(NoFold::TooLarge(error)) => {
@@ -101,6 +102,15 @@ impl Fold {
         };
         self.clear();
         Err(Error::new(Code::StateMalformed, "an encoded fold: { clocks: [...], deferreds: [...] }", found))
+    }
+
+    fn try_read_encoded(&mut self, encoded: &[u8]) -> Result<bool, NoFold> {
+        self.clear();
+        judge_utf8(encoded)?;
+        let mut reader = Reader::new(encoded);
+        let whole = self.read_rows(&mut reader)?;
+        reader.end()?;
+        Ok(whole)
     }
 
     /// Reads an encoded fold; `false` if the value is JSON but no fold. The value is judged to its end either way.
@@ -241,6 +251,13 @@ impl Fold {
     }
 }
 
+fn judge_utf8(text: &[u8]) -> Result<(), NoFold> {
+    match first_invalid_utf8(text) {
+        None => Ok(()),
+        Some(offset) => Err(NoFold::NotUtf8(offset)),
+    }
+}
+
 /// A kept stamp: null or a time, but there.
 fn stamp(value: Option<Raw<'_>>) -> Option<Stamp> {
     match value {
@@ -288,6 +305,11 @@ fn write_digest(out: &mut Vec<u8>, member: &[u8], recorded: Recorded) {
 /// at its end. A base that is no JSON object is [`Code::BaseNotObject`]; without a base the state holds the fold alone.
 pub fn put_into_state(base: Option<&[u8]>, encoded: &[u8]) -> Result<Vec<u8>, Error> {
     let base = base.unwrap_or(b"{}");
+    if let Some(offset) = first_invalid_utf8(base) {
+        let mut made = Error::new(Code::BaseNotObject, "a JSON object in UTF-8 as the base", found_byte(base.get(offset).copied()));
+        made.offset = Some(offset as u64);
+        return Err(made);
+    }
     let place = find_place(base).map_err(|error| {
         let mut made = Error::syntax(Code::BaseNotObject, &error);
         made.expected = format!("a JSON object as the base: {}", made.expected);

@@ -26,14 +26,7 @@ impl Ignored {
         }
     }
 
-    /// Adds entries that a host left out itself, such as those of other types.
-    pub fn add(&mut self, reason: Reason, count: u64) {
-        if let Some(slot) = self.counts.get_mut(reason as usize) {
-            *slot = slot.saturating_add(count);
-        }
-    }
-
-    /// Each reason that occurred: how often, and the first seq when one is known.
+    /// Each reason that occurred: how often, and the first seq.
     pub fn iter(&self) -> impl Iterator<Item = (Reason, u64, Option<Seq>)> + '_ {
         Reason::ALL
             .iter()
@@ -255,6 +248,7 @@ pub fn refused_run(error: &Error) -> Option<Id> {
         Code::EntryOutOfOrder => Some(Id::EntryOutOfOrder),
         Code::PayloadNotJson => Some(Id::PayloadNotJson),
         Code::TextNotUtf8 => Some(Id::TextNotUtf8),
+        Code::TooLarge => Some(Id::TooLarge),
         Code::FoldIncomplete => Some(Id::CheckpointMissing),
         _ => None,
     }

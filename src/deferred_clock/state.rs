@@ -2,7 +2,7 @@
 
 use crate::digest::{Sha256Bytes, StateDigest};
 use crate::error::Error;
-use crate::names::{hash, too_large, Arena, Index, Interner, Span, Symbol};
+use crate::names::{clear_rows, hash, too_large, Arena, Index, Interner, Span, Symbol};
 
 /// A time in milliseconds since 1970, 0 to 2^53-1, or none. Times are never compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,6 +180,16 @@ impl Fold {
         self.executions.get(symbol)
     }
 
+    /// The symbol of a flow that some row or entry named, below [`Fold::flow_count`].
+    pub fn find_flow(&self, flow: &[u8]) -> Option<Symbol> {
+        self.flows.find(flow)
+    }
+
+    /// How many flows were named.
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+
     /// The symbol of an execution that some row or entry named.
     pub fn find_execution(&self, execution: &[u8]) -> Option<Symbol> {
         self.executions.find(execution)
@@ -354,19 +364,23 @@ impl Fold {
         digests
     }
 
-    /// The canonical bytes of every row, as [`Fold::digest`] takes them.
-    pub fn canonical_rows(&self) -> Vec<Vec<u8>> {
-        let clocks = self.clocks.iter().map(|clock| {
+    /// The canonical bytes of every row, as [`Fold::digest`] takes them, sorted by address: clocks, then completions.
+    pub fn canonical_rows(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
+        let mut clocks: Vec<&Clock> = self.clocks.iter().collect();
+        clocks.sort_unstable_by_key(|clock| self.key(clock.address));
+        let mut deferreds: Vec<&Deferred> = self.deferreds.iter().collect();
+        deferreds.sort_unstable_by_key(|deferred| self.key(deferred.address));
+        let clocks = clocks.into_iter().map(|clock| {
             let mut bytes = Vec::new();
             self.clock_bytes(clock, &mut bytes);
             bytes
         });
-        let deferreds = self.deferreds.iter().map(|deferred| {
+        let deferreds = deferreds.into_iter().map(|deferred| {
             let mut bytes = Vec::new();
             self.deferred_bytes(deferred, &mut bytes);
             bytes
         });
-        clocks.chain(deferreds).collect()
+        clocks.chain(deferreds)
     }
 
     fn clock_bytes(&self, clock: &Clock, out: &mut Vec<u8>) {
@@ -399,9 +413,9 @@ impl Fold {
     pub fn clear(&mut self) {
         self.flows.clear();
         self.executions.clear();
-        self.names.reset();
-        self.clocks.clear();
-        self.deferreds.clear();
+        self.names.clear();
+        clear_rows(&mut self.clocks);
+        clear_rows(&mut self.deferreds);
         self.clock_index.clear();
         self.deferred_index.clear();
     }

@@ -23,7 +23,7 @@ impl Lists {
         self.types.clear();
         let mut end: u32 = 0;
         each_number(lengths, |length| {
-            let length = u32::try_from(length.max(0)).ok()?;
+            let length = if length == -1 { 0 } else { u32::try_from(length).ok()? };
             end = end.checked_add(length)?;
             self.ends.push(end);
             Some(())

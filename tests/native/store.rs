@@ -7,7 +7,7 @@ use journal_fold::deferred_clock::state::Key;
 use journal_fold::deferred_clock::{EventType, RunFold};
 use journal_fold::digest::content_digest;
 use journal_fold::error::Error;
-use journal_fold::journal::{Floor, Page, OTHER_TYPE};
+use journal_fold::journal::{Floor, Page};
 use serde_json::Value;
 
 /// Flow, execution and name.
@@ -27,10 +27,6 @@ pub struct Entry {
     pub seq: i64,
     pub type_code: u8,
     pub payload: Vec<u8>,
-}
-
-pub fn entry(seq: i64, event: EventType, payload: &str) -> Entry {
-    Entry { seq, type_code: event as u8, payload: payload.as_bytes().to_vec() }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -277,11 +273,6 @@ impl CompletionRow {
             consumed_at_ms: self.consumed.as_bytes(),
         }
     }
-}
-
-/// An entry of a type that no fold asks for.
-pub fn other(seq: i64) -> Entry {
-    Entry { seq, type_code: OTHER_TYPE, payload: b"{\"other\":true}".to_vec() }
 }
 
 /// What is checked of a whole store.

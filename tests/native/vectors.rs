@@ -1,8 +1,5 @@
 //! The recorded cases under `tests/vectors/deferred-clock`, and where we differ from them on purpose (`deviations.json`).
 
-use std::fs;
-use std::path::PathBuf;
-
 use journal_fold::deferred_clock::rebuild::{Verdict, Verification};
 use journal_fold::deferred_clock::reduce::Outcome;
 use journal_fold::deferred_clock::{put_into_state, EventType, Fold, RunFold, CHECKPOINT_KEY};
@@ -11,14 +8,13 @@ use journal_fold::journal::{Bound, Floor, OTHER_TYPE};
 use journal_fold::json::Writer;
 use serde_json::{json, Map, Value};
 
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use crate::recorded::read_file;
 use crate::store::{encoded, everything, pages, push_all, whole_store, Address, Checkpoint, ClockRow, CompletionRow, Entry, Host, Store};
 
 const PAGE_ROWS: [usize; 4] = [1, 3, 512, 0];
-
-fn read_file(name: &str) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
-    serde_json::from_str(&fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))).unwrap()
-}
 
 /// Runs every case of a file but those that only exist in a JavaScript memory, and fails naming each case that fails.
 fn run_file(file: &str, run: fn(&Value) -> Result<(), String>) {
@@ -291,8 +287,7 @@ fn capture() {
 }
 
 fn store_of(case: &Value) -> Store {
-    let mut store = Store::default();
-    store.live = list(case, "runs").iter().map(bytes).collect();
+    let mut store = Store { live: list(case, "runs").iter().map(bytes).collect(), ..Store::default() };
     for item in list(case, "journal") {
         store.journal.entry(bytes(&item["runId"])).or_default().push(entry_of(item));
     }

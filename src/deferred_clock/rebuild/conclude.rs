@@ -146,11 +146,15 @@ impl Rebuild {
     pub(super) fn conclude(mut self, partial: bool) -> Verification {
         let judges_all = self.options.whole_store && self.unfolded == 0 && !partial;
         let unexplained = self.ledger.unexplained();
+        let mut drift = std::mem::take(&mut self.drift);
+        drift.sort_by(|a, b| a.order().cmp(&b.order()));
+        // Of one row there is one drift, however often it was answered.
+        drift.dedup_by(|a, b| a.order() == b.order());
         if !judges_all {
             self.not_checked.completion_rows = unexplained;
-            let before = self.drift.len();
-            self.drift.retain(|drift| !matches!(drift.kind, Kind::ClockUnexpected { .. }));
-            self.not_checked.clock_rows = before.saturating_sub(self.drift.len()) as u64;
+            let before = drift.len();
+            drift.retain(|drift| !matches!(drift.kind, Kind::ClockUnexpected { .. }));
+            self.not_checked.clock_rows = before.saturating_sub(drift.len()) as u64;
         }
         self.not_checked.runs_unfolded = self.unfolded;
         if let Some(limit) = self.options.max_unexplained.filter(|limit| judges_all && unexplained > *limit) {
@@ -159,10 +163,9 @@ impl Rebuild {
             self.report(Stage::Unexplained, 0, 0, finding);
         }
 
-        let mut drift = std::mem::take(&mut self.drift);
-        drift.sort_by(|a, b| a.order().cmp(&b.order()));
         let mut ordered = std::mem::take(&mut self.findings);
         ordered.sort_by_key(|(order, _)| *order);
+        ordered.dedup_by(|(a, _), (b, _)| a == b && a.stage == Stage::Completion);
         let mut findings: Vec<Finding> = ordered.into_iter().map(|(_, finding)| finding).collect();
         let refused = findings.iter().any(|finding| finding.id.class() != Class::Drift);
         for row in &drift {

@@ -19,7 +19,8 @@ pub(super) struct Pending {
     /// Whether the run has a row.
     pub(super) live: bool,
     own: Option<Symbol>,
-    flows: Vec<Symbol>,
+    /// Which flows were asked for, by symbol.
+    flows: Vec<bool>,
     seen_clocks: Vec<bool>,
     seen_deferreds: Vec<bool>,
 }
@@ -45,7 +46,7 @@ impl Pending {
     pub(super) fn new(place: usize, id: Vec<u8>, run: RunFold, compare_clocks: bool) -> (Self, Wanted) {
         let fold = run.fold();
         let own = fold.find_execution(&id);
-        let mut flows = Vec::new();
+        let mut flows = vec![false; fold.flow_count()];
         let mut wanted = Wanted::default();
         let mut any_clock = false;
         let clock_addresses = fold.clocks().iter().map(|clock| (clock.address, true));
@@ -53,9 +54,8 @@ impl Pending {
         for (address, clock) in clock_addresses.chain(deferred_addresses) {
             if Some(address.execution) == own {
                 any_clock |= clock;
-                // A run has one flow, or a few.
-                if flows.last() != Some(&address.flow) && !flows.contains(&address.flow) {
-                    flows.push(address.flow);
+                if let Some(asked @ false) = flows.get_mut(address.flow.0 as usize) {
+                    *asked = true;
                     wanted.addresses.push((fold.flow(address.flow).to_vec(), id.clone()));
                 }
             }
@@ -86,8 +86,9 @@ impl Pending {
         self.seen_deferreds.get(index).is_some_and(|seen| *seen)
     }
 
-    fn expect_asked(&self, key: Key<'_>) -> Result<(), Error> {
-        if self.flows.iter().any(|flow| self.run.fold().flow(*flow) == key.flow) {
+    pub(super) fn expect_asked(&self, key: Key<'_>) -> Result<(), Error> {
+        let flow = self.run.fold().find_flow(key.flow);
+        if flow.and_then(|flow| self.flows.get(flow.0 as usize)).is_some_and(|asked| *asked) {
             Ok(())
         } else {
             Err(not_asked(describe(key)))
@@ -219,6 +220,20 @@ fn same_stamp(stored: &[u8], stamp: Stamp) -> Result<bool, Error> {
         (value, Some(ms)) => value.as_safe_integer() == Some(ms),
         _ => false,
     })
+}
+
+impl StoredClock<'_> {
+    /// Refuses a row whose values are no JSON texts.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        [self.deferred_name, self.due_at_ms, self.completed_at_ms].into_iter().try_for_each(|value| read(value).map(drop))
+    }
+}
+
+impl StoredCompletion<'_> {
+    /// Refuses a row whose stamps are no JSON texts.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        [self.completed_at_ms, self.consumed_at_ms].into_iter().try_for_each(|value| read(value).map(drop))
+    }
 }
 
 fn read(json: &[u8]) -> Result<Raw<'_>, Error> {

@@ -167,7 +167,9 @@ pub(super) struct Ledger {
     /// By place among the groups.
     seen_clocks: Vec<bool>,
     stored: Vec<Option<Stored>>,
-    rest: Prints,
+    /// Runs, and flows with executions, that were wanted since the runs ended.
+    wanted_runs: Prints,
+    wanted_addresses: Prints,
 }
 
 impl Ledger {
@@ -269,15 +271,14 @@ impl Ledger {
     pub(super) fn wanted(&mut self) -> Wanted {
         let mut buffer = Vec::new();
         let mut wanted = Wanted::default();
-        let mut runs = Prints::default();
         for clock in &self.clocks {
-            if runs.insert(fingerprint(&mut buffer, &[&clock.key.execution])) {
+            if self.wanted_runs.insert(fingerprint(&mut buffer, &[&clock.key.execution])) {
                 wanted.runs.push(clock.key.execution.to_vec());
             }
         }
         let keys = self.clocks.iter().map(|clock| &clock.key).chain(self.deferreds.iter().map(|deferred| &deferred.key));
         for key in keys {
-            if self.rest.insert(fingerprint(&mut buffer, &[&key.flow, &key.execution])) {
+            if self.wanted_addresses.insert(fingerprint(&mut buffer, &[&key.flow, &key.execution])) {
                 wanted.addresses.push((key.flow.to_vec(), key.execution.to_vec()));
             }
         }
@@ -286,7 +287,17 @@ impl Ledger {
 
     /// Whether a flow and execution, by fingerprint, still has to be asked for in the sweep; remembers that it was.
     pub(super) fn sweep(&mut self, print: u128) -> bool {
-        self.rest.insert(print)
+        self.wanted_addresses.insert(print)
+    }
+
+    /// Whether a run, by fingerprint, was asked for.
+    pub(super) fn wants_run(&self, print: u128) -> bool {
+        self.wanted_runs.contains(print)
+    }
+
+    /// Whether a flow and execution, by fingerprint, was asked for.
+    pub(super) fn wants_address(&self, print: u128) -> bool {
+        self.wanted_addresses.contains(print)
     }
 
     /// Joins a stored clock row with the foreign record of its address; `false` if there is none.
@@ -350,7 +361,9 @@ impl Ledger {
     }
 
     /// How many stored completions nothing explains.
-    pub(super) fn unexplained(&self) -> u64 {
+    pub(super) fn unexplained(&mut self) -> u64 {
+        self.unrecorded.sort_unstable();
+        self.unrecorded.dedup();
         self.unrecorded.iter().filter(|print| self.deferred_groups.place(**print).is_none()).count() as u64
     }
 }

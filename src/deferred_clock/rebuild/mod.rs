@@ -45,7 +45,7 @@ pub struct Options {
     pub compare_clocks: bool,
     /// Every run of the store will be given. Only then can a stored row be called unexplained.
     pub whole_store: bool,
-    /// What an earlier report covered, by run in ascending byte order.
+    /// What an earlier report covered of the runs in scope. A run in it that is not given is gone.
     pub baseline: Vec<Baseline>,
 }
 
@@ -121,6 +121,7 @@ struct RunRecord {
 #[derive(Debug)]
 struct Current {
     id: Vec<u8>,
+    span: Span,
     run: RunFold,
     refusal: Option<Error>,
     counted: bool,
@@ -181,7 +182,10 @@ pub struct Rebuild {
 
 impl Rebuild {
     /// A machine that has seen nothing.
-    pub fn new(options: Options) -> Self {
+    pub fn new(mut options: Options) -> Self {
+        // The runs come in this order.
+        options.baseline.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+        options.baseline.dedup_by(|a, b| a.run_id == b.run_id);
         Rebuild {
             options,
             ids: Arena::default(),
@@ -224,6 +228,7 @@ impl Rebuild {
                 return Err(Error::new(code, expected, found).in_run(id));
             }
         }
+        let span = self.ids.keep(id)?;
         let baseline = self.baseline_of(id);
         let floor = Floor::pick(checkpoints);
         let mut run = self.spare.pop().unwrap_or_default();
@@ -233,7 +238,7 @@ impl Rebuild {
             Err(error) => return Err(error),
         };
         run.mark(baseline.as_ref().map(|baseline| baseline.head));
-        self.current = Some(Current { id: id.to_vec(), run, refusal, counted: floor.is_some(), baseline });
+        self.current = Some(Current { id: id.to_vec(), span, run, refusal, counted: floor.is_some(), baseline });
         Ok(())
     }
 
@@ -260,8 +265,8 @@ impl Rebuild {
         self.report(Stage::RefusedRun, self.runs.len(), 0, finding);
     }
 
-    /// Folds a page of the current run. A run whose journal contradicts itself or cannot be read is a finding, and the rest of
-    /// its pages are passed over.
+    /// Folds a page of the current run. A run whose journal contradicts itself, cannot be read or is too large is a finding, and
+    /// the rest of its pages are passed over.
     pub fn push(&mut self, page: &Page<'_>) -> Result<(), Error> {
         let Some(current) = &mut self.current else {
             return Err(out_of_order("the beginning of a run", "a page"));
@@ -288,12 +293,11 @@ impl Rebuild {
     /// Ends the current run and says which stored rows it is to be joined with. Several runs may be ended before an answer is
     /// given that covers all of them.
     pub fn end_run(&mut self) -> Result<Wanted, Error> {
-        let Some(Current { id, mut run, refusal, counted, baseline }) = self.current.take() else {
+        let Some(Current { id, span, mut run, refusal, counted, baseline }) = self.current.take() else {
             return Err(out_of_order("the beginning of a run", "the end of one"));
         };
         let place = self.runs.len();
         let coverage = run.coverage();
-        let span = self.ids.keep(&id)?;
         self.runs.push(RunRecord {
             id: span,
             own_clocks: self.ledger.own_clocks.len(),
@@ -342,8 +346,8 @@ impl Rebuild {
     }
 
     fn give_back(&mut self, run: RunFold) {
-        // One is enough when each run is answered by itself; a batch of small ones needs more, but not without end.
-        if self.spare.len() < 64 {
+        // One is enough when each run is answered by itself; runs that share an answer need more, but not without end.
+        if self.spare.len() < 256 {
             self.spare.push(run);
         }
     }
@@ -398,24 +402,26 @@ impl Rebuild {
     /// Answers that a wanted run has a row.
     pub fn live_run(&mut self, id: &[u8]) -> Result<(), Error> {
         self.expect_answer()?;
+        let not_asked = || not_asked(format!("run {}", String::from_utf8_lossy(id)));
         if self.phase == Phase::Rest {
-            self.live_executions.insert(fingerprint(&mut self.buffer, &[id]));
+            let print = fingerprint(&mut self.buffer, &[id]);
+            if !self.ledger.wants_run(print) {
+                return Err(not_asked());
+            }
+            self.live_executions.insert(print);
             return Ok(());
         }
-        match self.pending_at(id) {
-            Some(place) => {
-                if let Some(pending) = self.pending.get_mut(place) {
-                    pending.live = true;
-                }
-                Ok(())
-            }
-            None => Err(not_asked(format!("run {}", String::from_utf8_lossy(id)))),
-        }
+        let place = self.pending_at(id);
+        let pending = place.and_then(|place| self.pending.get_mut(place)).ok_or_else(not_asked)?;
+        pending.live = true;
+        Ok(())
     }
 
-    /// Answers with a stored clock row under a wanted flow and execution.
+    /// Answers with a stored clock row under a wanted flow and execution. A row that comes twice counts once, so an answer that
+    /// failed may be given again. Without [`Options::compare_clocks`] rows are passed over.
     pub fn stored_clock(&mut self, row: &StoredClock<'_>) -> Result<(), Error> {
         self.expect_answer()?;
+        row.check()?;
         if self.phase == Phase::Rest {
             return self.rest_clock(row);
         }
@@ -423,6 +429,9 @@ impl Rebuild {
         let Some(pending) = place.and_then(|place| self.pending.get_mut(place)) else {
             return Err(not_asked(describe(row.key)));
         };
+        if !self.options.compare_clocks {
+            return pending.expect_asked(row.key);
+        }
         match pending.join_clock(row)? {
             Row::Same => {}
             Row::Drift(drift) => self.drift.push(drift),
@@ -431,9 +440,10 @@ impl Rebuild {
         Ok(())
     }
 
-    /// Answers with a stored completion row under a wanted flow and execution.
+    /// Answers with a stored completion row under a wanted flow and execution. A row that comes twice counts once.
     pub fn stored_completion(&mut self, row: &StoredCompletion<'_>) -> Result<(), Error> {
         self.expect_answer()?;
+        row.check()?;
         if self.phase == Phase::Rest {
             return self.rest_completion(row);
         }
@@ -527,29 +537,39 @@ impl Rebuild {
     }
 
     fn rest_clock(&mut self, row: &StoredClock<'_>) -> Result<(), Error> {
+        let print = self.expect_asked_in_rest(row.key)?;
+        if !self.options.compare_clocks {
+            return Ok(());
+        }
         if self.ledger.join_clock(row, &mut self.buffer, &mut self.drift)? {
             return Ok(());
         }
         // Rows that a run asked for have been judged with it.
-        if self.is_new_to_rest(row.key) {
+        if !self.asked.contains(print) {
             self.drift.push(Drift::unexpected(row));
         }
         Ok(())
     }
 
     fn rest_completion(&mut self, row: &StoredCompletion<'_>) -> Result<(), Error> {
+        let print = self.expect_asked_in_rest(row.key)?;
         if self.ledger.join_completion(row, &mut self.buffer) {
             return Ok(());
         }
-        if self.is_new_to_rest(row.key) {
+        if !self.asked.contains(print) {
             self.ledger.unrecorded.push(print_of(row.key, &mut self.buffer));
         }
         Ok(())
     }
 
-    fn is_new_to_rest(&mut self, key: Key<'_>) -> bool {
+    /// The fingerprint of a row's flow and execution, which must have been wanted since the runs ended.
+    fn expect_asked_in_rest(&mut self, key: Key<'_>) -> Result<u128, Error> {
         let print = fingerprint(&mut self.buffer, &[key.flow, key.execution]);
-        !self.asked.contains(print)
+        if self.ledger.wants_address(print) {
+            Ok(print)
+        } else {
+            Err(not_asked(describe(key)))
+        }
     }
 
     fn pending_at(&self, execution: &[u8]) -> Option<usize> {
@@ -571,17 +591,24 @@ impl Rebuild {
         Ok(())
     }
 
-    /// Ends the work. Everything wanted must have been answered.
-    pub fn finish(mut self) -> Result<Verification, Error> {
+    /// Whether [`Rebuild::finish`] has its place here. It takes the machine along even when it fails, so a host that would go on
+    /// asks first.
+    pub fn check_finish(&self) -> Result<(), Error> {
         if self.phase != Phase::Rest {
             return Err(out_of_order("the end of the runs", "the end of the work"));
         }
-        self.expect_nothing_awaited()?;
+        self.expect_nothing_awaited()
+    }
+
+    /// Ends the work. Everything wanted must have been answered.
+    pub fn finish(mut self) -> Result<Verification, Error> {
+        self.check_finish()?;
         self.close_foreign()?;
         Ok(self.conclude(false))
     }
 
-    /// Ends the work before everything was looked at: the verdict is [`Verdict::Partial`], with what was found so far.
+    /// Ends the work before everything was looked at: the verdict is [`Verdict::Partial`], with what was found so far. A row that
+    /// a run not looked at records too may be judged otherwise in the end.
     pub fn finish_partial(self) -> Verification {
         self.conclude(true)
     }

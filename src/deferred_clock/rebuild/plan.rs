@@ -75,7 +75,8 @@ impl Drift {
 
     pub(super) fn unexpected(row: &StoredClock<'_>) -> Self {
         let found = [row.deferred_name.into(), row.due_at_ms.into(), row.completed_at_ms.into()];
-        Self::at(row.key, None, Kind::ClockUnexpected { found, was_pending: row.completed_at_ms == b"null" })
+        let was_pending = row.completed_at_ms.trim_ascii() == b"null";
+        Self::at(row.key, None, Kind::ClockUnexpected { found, was_pending })
     }
 
     pub(super) fn stamps(

@@ -42,7 +42,7 @@ pub struct Totals {
     pub runs: u64,
     /// Entries of the four types that were folded, applied or not.
     pub entries: u64,
-    /// Runs that began at a floor.
+    /// Runs that have a floor.
     pub floors: u64,
     /// Folded clock rows, over all runs.
     pub clocks: u64,
@@ -70,7 +70,7 @@ pub struct Note {
     pub meaning: &'static str,
     /// How often.
     pub count: u64,
-    /// The first run concerned.
+    /// The first run concerned, in byte order.
     pub first_run: Vec<u8>,
 }
 
@@ -203,8 +203,11 @@ pub(super) struct Notes {
 }
 
 fn note(slot: &mut Option<(u64, Vec<u8>)>, run_id: &[u8]) {
-    let (count, _) = slot.get_or_insert_with(|| (0, run_id.to_vec()));
+    let (count, first) = slot.get_or_insert_with(|| (0, run_id.to_vec()));
     *count = count.saturating_add(1);
+    if run_id < first.as_slice() {
+        *first = run_id.to_vec();
+    }
 }
 
 impl Notes {
@@ -252,8 +255,8 @@ impl NotCheckedTotals {
             ("digest_malformed", "completions recorded with a digest that is none", self.digest_malformed),
             ("metadata_unchecked", "completions recorded without a digest of their metadata", self.metadata_unchecked),
             ("runs_unfolded", "runs that could not be folded", self.runs_unfolded),
-            ("clock_rows", "clock rows that a run which was not folded may explain", self.clock_rows),
-            ("completion_rows", "completions that a run which was not folded may explain", self.completion_rows),
+            ("clock_rows", "clock rows that a run which was not folded, or is out of scope, may explain", self.clock_rows),
+            ("completion_rows", "completions that a run which was not folded, or is out of scope, may explain", self.completion_rows),
             ("baseline_compacted", "runs compacted beyond what the baseline covers", self.baseline_compacted),
         ]
         .into_iter()
