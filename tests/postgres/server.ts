@@ -42,14 +42,14 @@ async function start(): Promise<string> {
 let databases = 0
 
 /** A fresh database. Its collation is not that of bytes, as in most real ones, so that whoever relies on it is found out. */
-export async function freshDatabase(options = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"): Promise<string> {
+export async function freshDatabase(options = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US'", encoding = "UTF8"): Promise<string> {
   const url = new URL(await serverUrl())
   const client = new pg.Client({ connectionString: url.href })
   await client.connect()
   try {
     databases += 1
     const name = `test_${process.pid}_${databases}_${Math.random().toString(36).slice(2, 8)}`
-    await client.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'UTF8' ${options}`)
+    await client.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING '${encoding}' ${options}`)
     url.pathname = `/${name}`
     return url.href
   } finally {

@@ -34,15 +34,20 @@ const tableNames = Object.keys(tableKeys) as TableName[]
 /** Rows that one statement inserts. */
 const rowsAnInsert = 2000
 
+/** A client of pg, or PGlite. */
+export interface Queryable {
+  query(text: any, values?: any): Promise<{ rows: any[] }>
+}
+
 /** Copies every row of a store in SQLite, bytes as they are. */
-export async function copyInto(client: pg.ClientBase, db: Database.Database, types: ColumnTypes = {}): Promise<void> {
+export async function copyInto(client: Queryable, db: Database.Database, types: ColumnTypes = {}): Promise<void> {
   for (const table of tableNames) {
     const columns = db.prepare(`SELECT * FROM ${table}`).columns().map(({ name }) => name)
     const kindOf = (column: string): string =>
       ({ payload_json: types.payload, state_json: types.state, exit_json: types.exit, metadata_json: types.metadata })[column] ??
       (column.endsWith("_ms") || column === "seq" ? "bigint" : "text")
     // Bytes go as hex, so that those which are no UTF-8 get through to a column of bytes.
-    const shown = columns.map((column) => (kindOf(column) === "bytea" ? `hex(${column}) AS ${column}` : column))
+    const shown = columns.map((column) => (kindOf(column) === "bytea" ? `CASE WHEN ${column} IS NULL THEN NULL ELSE hex(${column}) END AS ${column}` : column))
     const rows = db.prepare(`SELECT ${shown.join(", ")} FROM ${table}`).raw().safeIntegers().all() as unknown[][]
     for (let at = 0; at < rows.length; at += rowsAnInsert) {
       const some = rows.slice(at, at + rowsAnInsert)
@@ -62,8 +67,12 @@ export async function copyInto(client: pg.ClientBase, db: Database.Database, typ
 }
 
 /** A client on a fresh database with tables. */
-export async function freshStore(types: ColumnTypes = {}, database?: string): Promise<{ client: pg.Client; url: string }> {
-  const url = await freshDatabase(database)
+export async function freshStore(
+  types: ColumnTypes = {},
+  database?: string,
+  encoding?: string
+): Promise<{ client: pg.Client; url: string }> {
+  const url = await freshDatabase(database, encoding)
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await client.query(tablesSql(types))
@@ -71,16 +80,15 @@ export async function freshStore(types: ColumnTypes = {}, database?: string): Pr
 }
 
 /** Every row of both derived tables, in order of their keys by bytes: equal means equal to the last byte. */
-export async function derivedRows(client: Pick<pg.ClientBase, "query">): Promise<unknown> {
+export async function derivedRows(client: Queryable): Promise<unknown> {
   const rows = async (table: TableName): Promise<unknown[]> =>
-    (await client.query({
-      text: `SELECT to_json(t)::text FROM ${table} AS t ORDER BY ${tableKeys[table].map((key) => `${key}::text COLLATE "C"`).join(", ")}`,
-      rowMode: "array"
-    } as unknown as string)).rows
+    (await client.query(
+      `SELECT to_json(t)::text AS row FROM ${table} AS t ORDER BY ${tableKeys[table].map((key) => `${key}::text COLLATE "C"`).join(", ")}`
+    )).rows.map(({ row }) => row)
   return { clocks: await rows("flows_clock_deadlines"), completions: await rows("flows_deferred_completions") }
 }
 
 /** Empties every table. */
-export async function emptyTables(client: pg.ClientBase): Promise<void> {
+export async function emptyTables(client: Queryable): Promise<void> {
   await client.query(`TRUNCATE ${tableNames.join(", ")}`)
 }

@@ -108,8 +108,10 @@ export class RecordedDigests {
     const recorded = (this.#rest ? this.#foreign : this.#own).get(keyOf(flowName, executionId, name))
     const [exitDigest, exitOutcome] = this.#judge(exit, recorded?.exitDigest)
     const [metadataDigest, metadataOutcome] = this.#judge(metadata, recorded?.metadataDigest)
-    if (exitOutcome === "incomparable" || metadataOutcome === "incomparable") this.#incomparable += 1
-    else if (exitOutcome === "same" || metadataOutcome === "same") {
+    const outcomes = [exitOutcome, metadataOutcome]
+    if (outcomes.includes("incomparable")) {
+      if (!this.#strict) this.#incomparable += 1
+    } else if (outcomes.includes("same")) {
       if (this.#same === 0) this.#firstSame = recorded?.runId ?? ""
       this.#same += 1
     }
@@ -121,7 +123,7 @@ export class RecordedDigests {
     if (digest === null || jsonb === undefined || typeof expected !== "string" || digest === expected) return [digest]
     const canonical = respelled(jsonb)
     if (canonical !== undefined && this.#digest(canonical) === expected) return [expected, "same"]
-    return this.#strict ? [digest] : [expected, "incomparable"]
+    return [this.#strict ? digest : expected, "incomparable"]
   }
 
   /** What is to be said of completions whose columns are `jsonb`. */
