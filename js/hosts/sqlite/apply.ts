@@ -7,6 +7,7 @@ import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds
 import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
 import { inSlices, throwIfAborted } from "../slices.js"
 import { connect, type Connection, type SqliteDatabase } from "./connection.js"
+import { notWritable } from "./errors.js"
 import { namesOf, type Names } from "./names.js"
 import { planStatements } from "./statements.js"
 import { runAll, verify, verifying, verifyOptionNames, type Progress, type SqliteVerifyOptions } from "./verify.js"
@@ -148,7 +149,13 @@ class PlanWriter {
   write(page: PlanPage): void {
     const statement = this.#statements[`${page.table} ${page.op}`]
     if (statement === undefined) throw invalid("argument_invalid", "a page of a plan", `${page.table} ${page.op}`)
-    const changed = this.#connection.run(statement, page.rows)
-    checkChanged(page, page.table === "clocks" ? this.#names.clocks.table : this.#names.completions.table, changed)
+    const { table } = page.table === "clocks" ? this.#names.clocks : this.#names.completions
+    let changed: number
+    try {
+      changed = this.#connection.run(statement, page.rows)
+    } catch (error) {
+      throw notWritable(error, table)
+    }
+    checkChanged(page, table, changed)
   }
 }

@@ -5,9 +5,10 @@ import { invalid } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
 import { Fold } from "../../folds/deferred-clock/fold.js"
 import { checkpointKey } from "../../folds/deferred-clock/names.js"
-import type { CheckpointCheck, Encoded, Floor } from "../../folds/deferred-clock/types.js"
+import type { CheckpointCheck, Encoded } from "../../folds/deferred-clock/types.js"
 import { connect, reading, type SqliteDatabase } from "./connection.js"
-import { CheckpointReader, JournalReader } from "./journal.js"
+import { FloorReader } from "./floors.js"
+import { JournalReader, namingSeqs } from "./journal.js"
 import { namesOf, type NameMapping } from "./names.js"
 import { checkSchema } from "./schema.js"
 
@@ -30,14 +31,13 @@ function captured<Result>(
   return reading(connection, () => {
     const { utf8 } = checkSchema(connection, names, ["journal", "checkpoints"])
     const scope = { kind: "runs", ids: [runId] } as const
-    const checkpoints = new CheckpointReader(connection, names, scope)
-    const floor = checkpoints.floorOf(runId)
-    const floors: Floor[] =
-      floor === undefined ? [] : [{ seq: floor.seq, compactedAtMs: 0, stateText: checkpoints.stateOf(floor) }]
-    const fold = new Fold({ runId, floors, upTo })
+    const floors = new FloorReader(connection, names, scope, utf8)
+    const floor = floors.floorOf(runId)
+    const fold = new Fold({ runId, floors: floor === undefined ? [] : [floors.read(floor)], upTo })
     try {
-      for (const { payloads, lengths, seqs, types } of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) {
-        fold.pushLists(payloads, lengths, seqs, types)
+      for (const { lists, rows } of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) {
+        if (lists === undefined) fold.push(rows ?? [])
+        else namingSeqs(runId, () => fold.pushLists(...lists))
       }
       return use(fold)
     } finally {

@@ -131,7 +131,7 @@ export function reading<Result>(connection: Connection, work: () => Result): Res
   try {
     return work()
   } finally {
-    // Nothing was written, so there is nothing to keep.
-    connection.exec("ROLLBACK")
+    // Nothing was written, so there is nothing to keep; after some errors SQLite has rolled back already.
+    if (connection.inTransaction) connection.exec("ROLLBACK")
   }
 }

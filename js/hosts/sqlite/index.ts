@@ -15,4 +15,5 @@ export {
 export type { BetterSqlite3Database, NodeSqliteDatabase, SqliteDatabase } from "./connection.js"
 export type { NameMapping } from "./names.js"
 export { openFile, type OpenFile, type OpenOptions } from "./open.js"
-export { verify, verifyFile, type Progress, type SqliteVerifyOptions, type VerifyFileOptions } from "./verify.js"
+export { verifyFile, type VerifyFileOptions } from "./verify-file.js"
+export { verify, type Progress, type SqliteVerifyOptions } from "./verify.js"

@@ -1,6 +1,7 @@
 /** Whether a store has what is about to be read, and in which encoding. Said by name before any work begins. */
 import { JournalFoldError } from "../../core/errors.js"
 import type { Connection } from "./connection.js"
+import { checkWhole } from "./file.js"
 import type { Names, TableKey } from "./names.js"
 
 /** What had to be found out about a store. */
@@ -16,9 +17,10 @@ export const schemaStatements = {
   encoding: "SELECT encoding AS c0 FROM pragma_encoding"
 } as const
 
-/** Checks that the tables and columns named are there, and that SQLite is new enough. */
+/** Checks that the file is whole, that the tables and columns named are there, and that SQLite is new enough. */
 export function checkSchema(connection: Connection, names: Names, tables: readonly TableKey[]): Schema {
   checkVersion(connection.all(schemaStatements.version)[0]?.[0])
+  checkWhole(connection)
   for (const key of tables) checkTable(names, key, connection.all(schemaStatements.columns, names[key].table).map(([name]) => name))
   return { utf8: isUtf8(connection.all(schemaStatements.encoding)[0]?.[0]) }
 }
@@ -43,13 +45,12 @@ export function checkVersion(found: unknown): void {
 /** Refuses a store that lacks a table or one of its columns. */
 export function checkTable(names: Names, key: TableKey, found: readonly unknown[]): void {
   const { table, ...columns } = names[key] as { table: string } & Record<string, string>
-  // SQLite's names are alike whatever their case.
-  const there = new Set(found.map((name) => String(name).toLowerCase()))
+  const there = new Set(found.map((name) => lowerCase(String(name))))
   if (there.size === 0) {
     throw new JournalFoldError("store_table_missing", `expected a table or view ${table}, found none`, { table, expected: table })
   }
   for (const column of Object.values(columns)) {
-    if (!there.has(column.toLowerCase())) {
+    if (!there.has(lowerCase(column))) {
       throw new JournalFoldError("store_column_missing", `expected a column ${column} in ${table}, found none`, {
         table,
         column,
@@ -58,4 +59,9 @@ export function checkTable(names: Names, key: TableKey, found: readonly unknown[
       })
     }
   }
+}
+
+/** SQLite's names are alike whatever the case of their ASCII letters, and of no others. */
+function lowerCase(name: string): string {
+  return name.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

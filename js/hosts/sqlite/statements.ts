@@ -1,6 +1,9 @@
 /**
  * What is said to SQLite: every statement as a function of the store's names, so that whoever holds a connection (this host, or one
  * over another client) says the same. Values are bound by `?`; every result column is named c0, c1, ….
+ *
+ * Texts are told apart and ordered by their bytes, whatever collation a store has given a column. What is no text (a blob, a number)
+ * is never taken for one: every text comes before the empty blob, and after every number.
  */
 import type { Scope } from "../scope.js"
 import { quoted, type Names } from "./names.js"
@@ -8,7 +11,20 @@ import { quoted, type Names } from "./names.js"
 /** Rows that one query for stored rows gives at the most. */
 export const rowsAQuery = 5000
 
-/** The pages of a journal, one row a run: run, last seq, entries, payloads, byte lengths, seqs, types. */
+/** Where the collation is the usual one, as it should be, the column's index serves as well. */
+const exact = (column: string): string => `${column} COLLATE BINARY`
+
+/** The live runs among those of a column, when no others are looked at. */
+const onlyLive = (names: Names, scope: Scope, column: string): string => {
+  const { runs } = quoted(names)
+  return scope.kind === "live"
+    ? ` AND EXISTS (SELECT 1 FROM ${runs.table} AS r WHERE ${exact(`r.${runs.runId}`)} = ${column})`
+    : ""
+}
+
+const typeCode = "WHEN ? THEN 0 WHEN ? THEN 1 WHEN ? THEN 2 WHEN ? THEN 3 ELSE 9 END"
+
+/** The pages of a journal for a client that takes a fixed number of entries, one row a run: run, last seq, entries, payloads, byte lengths, seqs, types. */
 export interface JournalStatements {
   /** Entries above (run, seq). Bound: the four event types, a run's bytes, a seq in decimal, how many entries. */
   readonly all: string
@@ -18,13 +34,11 @@ export interface JournalStatements {
 
 /** The statements that read a journal. */
 export function journalStatements(names: Names, scope: Scope, utf8: boolean): JournalStatements {
-  const { journal, runs } = quoted(names)
+  const { journal } = quoted(names)
   const payload = utf8 ? "p" : "CAST(p AS TEXT)"
   const inner = (where: string): string =>
     `SELECT run, seq, k, CASE WHEN k < 9 THEN p ELSE '' END AS p FROM (
-       SELECT j.${journal.runId} AS run, j.${journal.seq} AS seq,
-         CASE j.${journal.eventType} WHEN ? THEN 0 WHEN ? THEN 1 WHEN ? THEN 2 WHEN ? THEN 3 ELSE 9 END AS k,
-         j.${journal.payload} AS p
+       SELECT j.${journal.runId} AS run, j.${journal.seq} AS seq, CASE j.${journal.eventType} ${typeCode} AS k, j.${journal.payload} AS p
        FROM ${journal.table} AS j WHERE ${where} LIMIT ?)`
   const page = (where: string): string =>
     `SELECT CAST(run AS BLOB) AS c0, CAST(max(seq) AS TEXT) AS c1, count(*) AS c2,
@@ -33,12 +47,55 @@ export function journalStatements(names: Names, scope: Scope, utf8: boolean): Jo
        CAST(group_concat(seq) AS BLOB) AS c5,
        CAST(group_concat(k, '') AS BLOB) AS c6
      FROM (${inner(where)}) GROUP BY run`
-  const live =
-    scope.kind === "live" ? ` AND EXISTS (SELECT 1 FROM ${runs.table} AS r WHERE r.${runs.runId} = j.${journal.runId})` : ""
+  const live = onlyLive(names, scope, `j.${journal.runId}`)
   const order = `ORDER BY j.${journal.runId}, j.${journal.seq}`
   return {
-    all: page(`(j.${journal.runId}, j.${journal.seq}) > (CAST(? AS TEXT), CAST(? AS INTEGER))${live} ${order}`),
+    all: page(
+      `(j.${journal.runId}, j.${journal.seq}) > (CAST(? AS TEXT), CAST(? AS INTEGER)) AND j.${journal.runId} < x''${live} ${order}`
+    ),
     one: page(`j.${journal.runId} = ? AND j.${journal.seq} > CAST(? AS INTEGER) ${order}`)
+  }
+}
+
+/**
+ * The pages of a journal, cut by rows and by bytes, one row a run: run, last seq (NULL unless it is an integer), entries, payloads,
+ * byte lengths (-1 for NULL), seqs, types. A payload longer than a bound stays out of the joined ones, and its type is 8: who meets
+ * one asks again for as many entries as fit.
+ */
+export interface PageStatements {
+  /** Entries of the runs after one. Bound: the four event types, longest payload, a run's bytes, how many entries. */
+  readonly next: string
+  /** Entries of one run above a seq. Bound: the four event types, longest payload, a run's bytes, a seq in decimal, how many entries. */
+  readonly rest: string
+  /** Those of `rest` row by row, for stores in UTF-16: seq, type, byte length, payload. Bound: as `rest`, but the run as text. */
+  readonly rows: string
+}
+
+/** The statements that read a journal page by page. */
+export function pageStatements(names: Names, scope: Scope): PageStatements {
+  const { journal } = quoted(names)
+  const run = exact(`j.${journal.runId}`)
+  const payload = `j.${journal.payload}`
+  const entries = (where: string): string =>
+    `SELECT ${run} AS run, j.${journal.seq} AS seq, CASE ${exact(`j.${journal.eventType}`)} ${typeCode} AS k,
+       octet_length(${payload}) AS n, CASE WHEN octet_length(${payload}) <= ? THEN ${payload} END AS p
+     FROM ${journal.table} AS j WHERE ${where} LIMIT ?`
+  const typeOrLong = "CASE WHEN k < 9 AND p IS NULL AND n IS NOT NULL THEN 8 ELSE k END"
+  const page = (where: string): string =>
+    `SELECT CAST(run AS BLOB) AS c0, CASE typeof(max(seq)) WHEN 'integer' THEN CAST(max(seq) AS TEXT) END AS c1, count(*) AS c2,
+       CAST(group_concat(CASE WHEN k < 9 THEN p END, '') AS BLOB) AS c3,
+       CAST(group_concat(CASE WHEN k < 9 THEN coalesce(n, -1) ELSE 0 END) AS BLOB) AS c4,
+       CAST(group_concat(seq) AS BLOB) AS c5,
+       CAST(group_concat(${typeOrLong}, '') AS BLOB) AS c6
+     FROM (${entries(where)}) GROUP BY run`
+  const ofOne = `${run} = CAST(? AS TEXT) AND j.${journal.seq} > CAST(? AS INTEGER) ORDER BY j.${journal.seq}`
+  return {
+    next: page(
+      `${run} > CAST(? AS TEXT) AND ${run} < x''${onlyLive(names, scope, `j.${journal.runId}`)} ORDER BY ${run}, j.${journal.seq}`
+    ),
+    rest: page(ofOne),
+    rows: `SELECT CASE typeof(seq) WHEN 'integer' THEN CAST(seq AS TEXT) END AS c0, ${typeOrLong} AS c1, coalesce(n, -1) AS c2,
+       CASE WHEN k < 9 THEN p END AS c3 FROM (${entries(ofOne)})`
   }
 }
 
@@ -47,19 +104,25 @@ export function entryCountStatement(names: Names): string {
   return `SELECT count(*) AS c0 FROM ${quoted(names).journal.table}`
 }
 
+/** How many entries have a run id that is no text. */
+export function namelessCountStatement(names: Names): string {
+  const { journal } = quoted(names)
+  return `SELECT count(*) AS c0 FROM ${journal.table} AS j WHERE typeof(j.${journal.runId}) <> 'text'`
+}
+
 /** All run ids of the journal and of compacted checkpoints, in no order. */
 export function runIdsStatement(names: Names, scope: Scope): string {
-  const { journal, checkpoints, runs } = quoted(names)
-  const live = scope.kind === "live" ? ` WHERE run IN (SELECT ${runs.runId} FROM ${runs.table})` : ""
-  return `SELECT DISTINCT run AS c0 FROM (
+  const { journal, checkpoints } = quoted(names)
+  return `SELECT DISTINCT ${exact("run")} AS c0 FROM (
      SELECT ${journal.runId} AS run FROM ${journal.table}
      UNION ALL
-     SELECT ${checkpoints.runId} FROM ${checkpoints.table} WHERE ${checkpoints.compactedAtMs} IS NOT NULL)${live}`
+     SELECT ${checkpoints.runId} FROM ${checkpoints.table} WHERE ${checkpoints.compactedAtMs} IS NOT NULL)
+   WHERE typeof(run) = 'text'${onlyLive(names, scope, "run")}`
 }
 
 /** The statements that read floors: a run's compacted checkpoint with the highest seq. */
 export interface CheckpointStatements {
-  /** Run and seq of the first 1,024 floors from a run on, in order of run. Bound: that run. */
+  /** Run, seq, and the run's bytes, of the first 1,024 floors from a run on, in order of run. Bound: that run, as text or bytes. */
   readonly from: string
   /** The same, of runs after it. */
   readonly after: string
@@ -67,21 +130,27 @@ export interface CheckpointStatements {
   readonly one: string
   /** The text of a floor's state. Bound: run, and seq in decimal. */
   readonly state: string
+  /** The same, as bytes. */
+  readonly stateBytes: string
 }
 
+/** The statements that read floors. */
 export function checkpointStatements(names: Names, scope: Scope): CheckpointStatements {
-  const { checkpoints: c, runs } = quoted(names)
-  const live =
-    scope.kind === "live" ? ` AND EXISTS (SELECT 1 FROM ${runs.table} AS r WHERE r.${runs.runId} = k.${c.runId})` : ""
+  const { checkpoints: c } = quoted(names)
+  const run = exact(`k.${c.runId}`)
   const floors = (where: string): string =>
-    `SELECT k.${c.runId} AS c0, CAST(max(CAST(k.${c.seq} AS INTEGER)) AS TEXT) AS c1 FROM ${c.table} AS k
-      WHERE k.${c.compactedAtMs} IS NOT NULL AND k.${c.runId} ${where} GROUP BY k.${c.runId}`
+    `SELECT k.${c.runId} AS c0, CAST(max(CAST(k.${c.seq} AS INTEGER)) AS TEXT) AS c1, CAST(k.${c.runId} AS BLOB) AS c2
+      FROM ${c.table} AS k WHERE k.${c.compactedAtMs} IS NOT NULL AND ${run} ${where} GROUP BY ${run}`
+  const ordered = (comparison: string): string =>
+    `${floors(`${comparison} CAST(? AS TEXT) AND ${run} < x''${onlyLive(names, scope, `k.${c.runId}`)}`)} ORDER BY ${run} LIMIT 1024`
+  const state = (type: string): string => `SELECT CAST(k.${c.state} AS ${type}) AS c0 FROM ${c.table} AS k
+      WHERE ${run} = ? AND CAST(k.${c.seq} AS INTEGER) = CAST(? AS INTEGER) AND k.${c.compactedAtMs} IS NOT NULL`
   return {
-    from: `${floors(`>= ?${live}`)} ORDER BY k.${c.runId} LIMIT 1024`,
-    after: `${floors(`> ?${live}`)} ORDER BY k.${c.runId} LIMIT 1024`,
+    from: ordered(">="),
+    after: ordered(">"),
     one: floors("= ?"),
-    state: `SELECT CAST(k.${c.state} AS TEXT) AS c0 FROM ${c.table} AS k
-      WHERE k.${c.runId} = ? AND CAST(k.${c.seq} AS INTEGER) = CAST(? AS INTEGER) AND k.${c.compactedAtMs} IS NOT NULL`
+    state: state("TEXT"),
+    stateBytes: state("BLOB")
   }
 }
 
@@ -89,58 +158,123 @@ export function checkpointStatements(names: Names, scope: Scope): CheckpointStat
 const json = (column: string): string =>
   `CASE typeof(${column}) WHEN 'blob' THEN 'blob of ' || octet_length(${column}) || ' bytes' ELSE ${column} END`
 
-/** A name as a text, whatever a column without a type or a key without NOT NULL let in. */
-const name = (column: string): string => `coalesce(CAST(${column} AS TEXT), '')`
-
 /** The statements that read stored rows. */
 export interface RowStatements {
-  /** Those of some run ids that have a row. Bound: a JSON array of ids. */
+  /** Those of some run ids that have a row: the id, and its place in the list. Bound: a JSON array of ids. */
   readonly live: string
-  /** How many clocks some executions have, and their rows as JSON; one more than {@link rowsAQuery} when there are too many. Bound: a JSON array of [flow, execution]. */
+  /** How many clocks some executions have, and their rows as JSON; one more than asked for when there are too many. Bound: a JSON array of [flow, execution]. */
   readonly clocks: string
-  /** The first {@link rowsAQuery} clocks of an execution from a name on: count, rows as JSON, last name. Bound: flow, execution, name. */
+  /** The first clocks of an execution from a name on: count, rows as JSON, last name. Bound: flow, execution, name. */
   readonly clocksFrom: string
   /** The same, of names after it. */
   readonly clocksAfter: string
   /** Completions of some executions: address as a JSON array, exit, metadata, stamps as a JSON array. Bound: a JSON array of [flow, execution]. */
   readonly completions: string
-  /** The first {@link rowsAQuery} flows and executions that stored rows have, from one on. Bound: flow and execution. */
+  /** Flows and executions that stored rows have, from one on, as they are and as bytes. Bound: flow and execution. */
   readonly pairsFrom: string
   /** The same, after one. */
   readonly pairsAfter: string
   /** How many clocks and completions there are. */
   readonly counts: string
+  /** How many clocks and completions have an address that is no text. */
+  readonly nameless: string
+  /** How many clocks and completions an execution has. Bound: flow and execution, as bytes, twice. */
+  readonly countOf: string
 }
 
-export function rowStatements(names: Names, utf8: boolean): RowStatements {
+/** How rows are read: how many at once, and their JSON as text or as bytes. Rows are separated by a comma and a line feed. */
+export interface RowsAs {
+  readonly rows?: number
+  readonly type?: "TEXT" | "BLOB"
+}
+
+/** The statements that read stored rows. */
+export function rowStatements(names: Names, utf8: boolean, { rows = rowsAQuery, type = "TEXT" }: RowsAs = {}): RowStatements {
   const { runs, clocks: c, completions: d } = quoted(names)
-  const clockRow = `json_array(c.${c.flowName}, c.${c.executionId}, ${name(`c.${c.clockName}`)}, ${json(`c.${c.deferredName}`)},
+  const clockName = exact(`c.${c.clockName}`)
+  const clockRow = `json_array(c.${c.flowName}, c.${c.executionId}, c.${c.clockName}, ${json(`c.${c.deferredName}`)},
     ${json(`c.${c.dueAtMs}`)}, ${json(`c.${c.completedAtMs}`)})`
-  const clocksOf = (where: string): string =>
-    `SELECT count(*) AS c0, json_group_array(json(row)) AS c1, max(name) AS c2 FROM (
-      SELECT ${clockRow} AS row, c.${c.clockName} AS name FROM ${c.table} AS c
-      WHERE c.${c.flowName} = ? AND c.${c.executionId} = ? AND c.${c.clockName} ${where} ? ORDER BY c.${c.clockName} LIMIT ${rowsAQuery})`
+  const clockPage = (from: string): string =>
+    `SELECT count(*) AS c0, CAST('[' || coalesce(group_concat(row, ',' || char(10)), '') || ']' AS ${type}) AS c1, CAST(max(name) AS ${type}) AS c2
+      FROM (SELECT ${clockRow} AS row, ${clockName} AS name FROM ${from})`
+  const clocksOf = (comparison: string): string =>
+    clockPage(`${c.table} AS c WHERE ${exact(`c.${c.flowName}`)} = ? AND ${exact(`c.${c.executionId}`)} = ?
+      AND ${clockName} ${comparison} CAST(? AS TEXT) AND ${clockName} < x'' ORDER BY ${clockName} LIMIT ${rows}`)
   // A digest is over the UTF-8 of a text: its stored bytes, where the store keeps texts so.
-  const text = (column: string): string => (utf8 ? `CAST(d.${column} AS BLOB)` : `CAST(d.${column} AS TEXT)`)
-  const pairs = (table: string, flow: string, execution: string): string =>
-    `SELECT DISTINCT ${flow} AS f, ${execution} AS e FROM ${table}`
-  const allPairs = (where: string): string => `SELECT f AS c0, e AS c1 FROM (${pairs(c.table, c.flowName, c.executionId)}
-    UNION ${pairs(d.table, d.flowName, d.executionId)}) WHERE (f, e) ${where} (?, ?) ORDER BY f, e LIMIT ${rowsAQuery}`
+  const text = (column: string): string =>
+    utf8 ? `CAST(d.${column} AS BLOB)` : `CASE typeof(d.${column}) WHEN 'blob' THEN d.${column} ELSE CAST(d.${column} AS TEXT) END`
+  const pairs = (table: string, flow: string, execution: string, comparison: string): string =>
+    `SELECT * FROM (SELECT DISTINCT t.${flow} AS f, t.${execution} AS e FROM given CROSS JOIN ${table} AS t
+      WHERE (t.${flow}, t.${execution}) ${comparison} (given.f, given.e) AND t.${flow} < x'' AND typeof(t.${execution}) = 'text'
+      ORDER BY t.${flow}, t.${execution} LIMIT ${rows})`
+  const allPairs = (comparison: string): string =>
+    `WITH given AS (SELECT CAST(? AS TEXT) AS f, CAST(? AS TEXT) AS e)
+     SELECT f AS c0, e AS c1, CAST(f AS BLOB) AS c2, CAST(e AS BLOB) AS c3 FROM (
+       ${pairs(c.table, c.flowName, c.executionId, comparison)} UNION ${pairs(d.table, d.flowName, d.executionId, comparison)}
+     ) ORDER BY f, e LIMIT ${rows}`
+  const nameless = (table: string, ...columns: string[]): string =>
+    `(SELECT count(*) FROM ${table} AS t WHERE ${columns.map((column) => `typeof(t.${column}) <> 'text'`).join(" OR ")})`
+  const countOf = (table: string, flow: string, execution: string, name: string): string =>
+    `(SELECT count(*) FROM ${table} AS t WHERE t.${flow} = CAST(? AS TEXT) AND t.${execution} = CAST(? AS TEXT) AND typeof(t.${name}) = 'text')`
   return {
-    live: `SELECT DISTINCT r.${runs.runId} AS c0 FROM json_each(?) AS w CROSS JOIN ${runs.table} AS r ON r.${runs.runId} = w.value`,
-    clocks: `SELECT count(*) AS c0, json_group_array(json(row)) AS c1 FROM (
-      SELECT ${clockRow} AS row FROM json_each(?) AS w CROSS JOIN ${c.table} AS c
-      ON c.${c.flowName} = w.value ->> 0 AND c.${c.executionId} = w.value ->> 1 LIMIT ${rowsAQuery + 1})`,
+    live: `SELECT w.value AS c0, w.key AS c1 FROM json_each(?) AS w
+      WHERE EXISTS (SELECT 1 FROM ${runs.table} AS r WHERE ${exact(`r.${runs.runId}`)} = w.value)`,
+    clocks: clockPage(`json_each(?) AS w CROSS JOIN ${c.table} AS c ON ${exact(`c.${c.flowName}`)} = w.value ->> 0
+      AND ${exact(`c.${c.executionId}`)} = w.value ->> 1 WHERE typeof(c.${c.clockName}) = 'text' LIMIT ${rows + 1}`),
     clocksFrom: clocksOf(">="),
     clocksAfter: clocksOf(">"),
-    completions: `SELECT json_array(d.${d.flowName}, d.${d.executionId}, ${name(`d.${d.deferredName}`)}) AS c0,
+    completions: `SELECT json_array(d.${d.flowName}, d.${d.executionId}, d.${d.deferredName}) AS c0,
       ${text(d.exit)} AS c1, ${text(d.metadata)} AS c2,
       json_array(${json(`d.${d.completedAtMs}`)}, ${json(`d.${d.consumedAtMs}`)}) AS c3
-      FROM json_each(?) AS w CROSS JOIN ${d.table} AS d
-      ON d.${d.flowName} = w.value ->> 0 AND d.${d.executionId} = w.value ->> 1`,
+      FROM json_each(?) AS w CROSS JOIN ${d.table} AS d ON ${exact(`d.${d.flowName}`)} = w.value ->> 0
+      AND ${exact(`d.${d.executionId}`)} = w.value ->> 1 WHERE typeof(d.${d.deferredName}) = 'text'`,
     pairsFrom: allPairs(">="),
     pairsAfter: allPairs(">"),
-    counts: `SELECT (SELECT count(*) FROM ${c.table}) AS c0, (SELECT count(*) FROM ${d.table}) AS c1`
+    counts: `SELECT (SELECT count(*) FROM ${c.table}) AS c0, (SELECT count(*) FROM ${d.table}) AS c1`,
+    nameless: `SELECT ${nameless(c.table, c.flowName, c.executionId, c.clockName)} + ${nameless(d.table, d.flowName, d.executionId, d.deferredName)} AS c0`,
+    countOf: `SELECT ${countOf(c.table, c.flowName, c.executionId, c.clockName)} + ${countOf(d.table, d.flowName, d.executionId, d.deferredName)} AS c0`
+  }
+}
+
+/** The statements that read completions with their texts joined, so that a thousand of them cost one row. */
+export interface CompletionStatements {
+  /**
+   * Completions of some executions: count, rows (address as a JSON array, a line feed, stamps as a JSON array; a comma and a line feed
+   * between rows), byte lengths of exit and metadata (-1 for NULL), joined exits, joined metadata, last name. A text longer than a
+   * bound stays out of the joined ones. One row more than asked for when there are too many. Bound: longest text, twice; a JSON array
+   * of [flow, execution].
+   */
+  readonly of: string
+  /** The first completions of an execution after a name, likewise. Bound: longest text, twice; flow, execution, name. */
+  readonly after: string
+  /** The first from a name on. */
+  readonly from: string
+  /** Exit and metadata of one completion. Bound: flow, execution, name. */
+  readonly one: string
+}
+
+/** The statements that read completions of a store in UTF-8. */
+export function completionStatements(names: Names, rows: number): CompletionStatements {
+  const { completions: d } = quoted(names)
+  const [flow, execution, name] = [d.flowName, d.executionId, d.deferredName].map((column) => exact(`d.${column}`)) as [string, string, string]
+  const short = (column: string): string => `CASE WHEN octet_length(d.${column}) <= ? THEN d.${column} END`
+  const row = `json_array(d.${d.flowName}, d.${d.executionId}, d.${d.deferredName}) || char(10) ||
+    json_array(${json(`d.${d.completedAtMs}`)}, ${json(`d.${d.consumedAtMs}`)})`
+  const page = (from: string): string =>
+    `SELECT count(*) AS c0, CAST(group_concat(row, ',' || char(10)) AS BLOB) AS c1, group_concat(coalesce(en, -1) || ' ' || coalesce(mn, -1)) AS c2,
+       CAST(group_concat(e, '') AS BLOB) AS c3, CAST(group_concat(m, '') AS BLOB) AS c4, CAST(max(name) AS BLOB) AS c5
+     FROM (SELECT ${row} AS row, octet_length(d.${d.exit}) AS en, octet_length(d.${d.metadata}) AS mn, ${short(d.exit)} AS e,
+       ${short(d.metadata)} AS m, ${name} AS name FROM ${from})`
+  const paged = (comparison: string): string =>
+    page(`${d.table} AS d WHERE ${flow} = ? AND ${execution} = ? AND ${name} ${comparison} CAST(? AS TEXT) AND ${name} < x''
+      ORDER BY ${name} LIMIT ${rows}`)
+  return {
+    of: page(`json_each(?) AS w CROSS JOIN ${d.table} AS d ON ${flow} = w.value ->> 0 AND ${execution} = w.value ->> 1
+      WHERE typeof(d.${d.deferredName}) = 'text' LIMIT ${rows + 1}`),
+    from: paged(">="),
+    after: paged(">"),
+    one: `SELECT CAST(d.${d.exit} AS BLOB) AS c0, CAST(d.${d.metadata} AS BLOB) AS c1 FROM ${d.table} AS d
+      WHERE ${flow} = ? AND ${execution} = ? AND ${name} = ?`
   }
 }
 

@@ -4,18 +4,20 @@
  * The work is a generator, so that one loop serves both ways to drive it: at once on the caller's connection, or in slices on a
  * connection of its own, between which the event loop runs.
  */
+import { JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
+import { contentDigest } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
-import type { Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
-import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
-import { scopeOf, type Scope, type ScopeOptions } from "../scope.js"
-import { inSlices, throwIfAborted } from "../slices.js"
+import type { Head, NotChecked, Verification, VerifyOptions } from "../../folds/deferred-clock/types.js"
+import { scopeOf, type ScopeOf, type ScopeOptions } from "../scope.js"
 import { connect, reading, type Connection, type SqliteDatabase } from "./connection.js"
-import { allRunIds, CheckpointReader, JournalReader, type Segment, type StoredFloor } from "./journal.js"
+import { FloorReader } from "./floors.js"
+import { allRunIds, JournalReader, pageLimits, type PageLimits } from "./journal.js"
 import { namesOf, type NameMapping, type Names, type TableKey } from "./names.js"
-import { hostDigest, RowReader } from "./rows.js"
+import { hostDigest, liveAmong, RowReader } from "./rows.js"
+import { RunLoop } from "./runs.js"
 import { checkSchema } from "./schema.js"
-import { entryCountStatement } from "./statements.js"
+import { entryCountStatement, namelessCountStatement, rowsAQuery, rowStatements } from "./statements.js"
 
 /** How far a verification is. */
 export interface Progress {
@@ -51,72 +53,91 @@ export const verifyOptionNames = [
 
 const tables: readonly TableKey[] = ["runs", "journal", "checkpoints", "clocks", "completions"]
 
-/** Runs whose rows are asked for together. Small runs would otherwise cost a query each. */
-const runsAnAnswer = 256
-/** Entries after which waiting runs are answered, so that large ones do not pile up. */
-const entriesAnAnswer = 50_000
-
 /** A piece of verification work, step by step. Each step yields how far it is; `true` comes back to stop. */
 export type Work = Generator<Progress, Verification, boolean | undefined>
 
+/** How a store is read. What is found does not depend on it. */
+export interface ReadLimits {
+  readonly pages: PageLimits
+  readonly rowsAQuery: number
+}
+
+const readLimits: ReadLimits = { pages: pageLimits, rowsAQuery }
+
 /** The work of verifying what `connection` sees. The caller holds the snapshot. */
-export function* verifying(connection: Connection, options: SqliteVerifyOptions): Work {
+export function* verifying(connection: Connection, options: SqliteVerifyOptions, limits: ReadLimits = readLimits): Work {
   const names = namesOf(options.names)
   const { utf8 } = checkSchema(connection, names, tables)
-  const { scope, except, leftOut } = scopeOf(options)
-  const digest = options.digest ?? hostDigest
-  const inScope = (runId: string): boolean =>
-    !except.has(runId) && (scope.kind !== "runs" || scope.ids.includes(runId))
+  const scoped = scopeOf(options)
+  const { scope, except, leftOut } = scoped
+  const whole = leftOut === undefined
+  // Given the module's own function, the report should say so.
+  const digest = options.digest === contentDigest ? undefined : (options.digest ?? hostDigest)
+  const { strict, maxUnexplained, asOfMs, baseline, heads } = options
   const rebuild = new Rebuild({
-    ...(options.strict !== undefined && { strict: options.strict }),
-    ...(options.maxUnexplained !== undefined && { maxUnexplained: options.maxUnexplained }),
-    ...(options.asOfMs !== undefined && { asOfMs: options.asOfMs }),
-    ...(options.baseline !== undefined && { baseline: Array.from(options.baseline).filter(({ runId }) => inScope(runId)) }),
-    ...(options.heads !== undefined && { heads: options.heads }),
+    ...(strict !== undefined && { strict }),
+    ...(maxUnexplained !== undefined && { maxUnexplained }),
+    ...(asOfMs !== undefined && { asOfMs }),
+    ...(baseline !== undefined && { baseline: inScope(Array.from(baseline), scoped, connection, names) }),
+    ...(heads !== undefined && { heads }),
     ...(digest !== undefined && { digest }),
-    wholeStore: leftOut === undefined,
+    wholeStore: whole,
     ...(leftOut !== undefined && { leftOut })
   })
   try {
-    const rows = new RowReader(connection, names, utf8, digest)
-    const loop = new RunLoop(rebuild, rows, new CheckpointReader(connection, names, scope), except)
     const total = scope.kind === "all" ? countEntries(connection, names) : undefined
-    const journal = new JournalReader(connection, names, scope, utf8)
-    for (const _ of inOrder(connection, names, scope, utf8, journal, loop)) {
-      const stop = yield { entries: loop.entries, runs: loop.runs, ...(total !== undefined && { total }) }
-      if (stop === true) return rebuild.finishPartial()
-    }
-    loop.end()
-    rows.answer(rebuild, rebuild.endRuns())
-    if (leftOut === undefined) {
-      const before = rows.counts()
-      // Every stored row was seen with some run already: nothing is left to sweep.
-      if (before.clocks !== rows.clocksRead || before.completions !== rows.completionsRead) {
-        for (const pairs of rows.executions()) {
-          rows.answer(rebuild, rebuild.sweepText(pairs))
-          const stop = yield { entries: loop.entries, runs: loop.runs, ...(total !== undefined && { total }) }
-          if (stop === true) return rebuild.finishPartial()
+    const rows = new RowReader(connection, names, utf8, rebuild, digest, limits.rowsAQuery)
+    // A store whose own order is not that of UTF-8 bytes is read run by run, like runs that are asked for by their ids.
+    const ordered = utf8 && scope.kind !== "runs"
+    const loop = new RunLoop(rebuild, rows, new FloorReader(connection, names, scope, utf8), except, ordered)
+    const progress = (): Progress => ({ entries: loop.entries, runs: loop.runs, ...(total !== undefined && { total }) })
+    const journal = new JournalReader(connection, names, scope, utf8, limits.pages)
+    if (ordered) {
+      for (const page of journal.segments(except)) {
+        for (const segment of page) loop.segment(segment)
+        if ((yield progress()) === true) return rebuild.finishPartial()
+      }
+    } else {
+      for (const runId of scope.kind === "runs" ? scope.ids : allRunIds(connection, names, scope)) {
+        loop.run(runId)
+        for (const segment of except.has(runId) ? [] : journal.segmentsOf(runId)) {
+          loop.segment(segment)
+          if ((yield progress()) === true) return rebuild.finishPartial()
         }
       }
     }
-    return withUnreadable(rebuild.finish(), rows, leftOut === undefined)
+    loop.end()
+    if (whole && loop.entries !== total) throw unreached(connection, names, loop.entries, Number(total))
+    const counts = rows.counts()
+    // When every stored row was seen with some run already, nothing is left to sweep.
+    const swept = counts.clocks === rows.clocksRead && counts.completions === rows.completionsRead
+    rows.answer(rebuild.endRuns())
+    if (whole && !swept) {
+      rows.countNameless()
+      for (const pairs of rows.executions()) {
+        rows.answer(rebuild.sweepText(pairs))
+        if ((yield progress()) === true) return rebuild.finishPartial()
+      }
+    }
+    return withUnreadable(rebuild.finish(), rows.unreadable)
   } finally {
     rebuild.dispose()
   }
 }
 
-/** Counts rows that no query could reach by their address, such as names that are no text. */
-function withUnreadable(verification: Verification, rows: RowReader, whole: boolean): Verification {
-  if (!whole) return verification
-  const counts = rows.counts()
-  const unreadable =
-    Math.max(0, counts.clocks - rows.clocksRead) + Math.max(0, counts.completions - rows.completionsRead)
-  if (unreadable === 0) return verification
-  const item = {
-    what: "rows_unreadable",
-    meaning: "stored rows whose flow or execution is no UTF-8 text",
-    count: unreadable
-  }
+/** What an earlier report covered of the runs in scope: of others nothing is known now, and they are not gone. */
+function inScope(baseline: readonly Head[], { scope, except }: ScopeOf, connection: Connection, names: Names): readonly Head[] {
+  const here = baseline.filter(({ runId }) => !except.has(runId))
+  if (scope.kind === "all") return here
+  const ids = scope.kind === "runs" ? scope.ids : liveAmong(connection, rowStatements(names, true), here.map(({ runId }) => runId))
+  const chosen = new Set(ids)
+  return here.filter(({ runId }) => chosen.has(runId))
+}
+
+/** Counts stored rows that no journal can mean. */
+function withUnreadable(verification: Verification, count: number): Verification {
+  if (count === 0) return verification
+  const item: NotChecked = { what: "rows_unreadable", meaning: "stored rows whose flow, execution or name is no UTF-8 text", count }
   return { ...verification, notChecked: [...verification.notChecked, item] }
 }
 
@@ -124,140 +145,18 @@ function countEntries(connection: Connection, names: Names): number {
   return Number(connection.all(entryCountStatement(names))[0]?.[0])
 }
 
-/** Gives all segments in scope to the loop, and comes back after each page. */
-function* inOrder(
-  connection: Connection,
-  names: Names,
-  scope: Scope,
-  utf8: boolean,
-  journal: JournalReader,
-  loop: RunLoop
-): Generator<void> {
-  if (scope.kind === "all" && utf8) {
-    for (const page of journal.segments()) {
-      for (const segment of page) loop.segment(segment)
-      yield
-    }
-    return
-  }
-  if (scope.kind === "live" && utf8) {
-    for (const page of journal.segments()) {
-      for (const segment of page) loop.segment(segment)
-      yield
-    }
-    return
-  }
-  // Exact runs, or a store whose own order is not that of UTF-8 bytes: run by run.
-  for (const runId of scope.kind === "runs" ? scope.ids : allRunIds(connection, names, scope)) {
-    loop.run(runId)
-    for (const segment of journal.segmentsOf(runId)) {
-      loop.segment(segment)
-      yield
-    }
-  }
-}
-
-/** Turns segments and floors, both in order of run, into the runs of a rebuild. */
-class RunLoop {
-  readonly #rebuild: Rebuild
-  readonly #rows: RowReader
-  readonly #checkpoints: CheckpointReader
-  readonly #except: ReadonlySet<string>
-  #floors: Generator<StoredFloor> | undefined
-  #nextFloor: StoredFloor | undefined
-  #current: string | undefined
-  #wantedRuns: string[] = []
-  #wantedAddresses: Wanted["addresses"][number][] = []
-  #endedRuns = 0
-  #endedEntries = 0
-  entries = 0
-  runs = 0
-
-  constructor(rebuild: Rebuild, rows: RowReader, checkpoints: CheckpointReader, except: ReadonlySet<string>) {
-    this.#rebuild = rebuild
-    this.#rows = rows
-    this.#checkpoints = checkpoints
-    this.#except = except
-  }
-
-  /** Takes entries of the next run, or more of the current one. */
-  segment(segment: Segment): void {
-    this.entries += segment.entries
-    if (this.#except.has(segment.runId)) return
-    if (segment.runId !== this.#current) {
-      this.#floorsBefore(segment.runId)
-      this.#begin(segment.runId)
-    }
-    this.#endedEntries += segment.entries
-    this.#rebuild.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types, 0)
-  }
-
-  /** Begins one run by its id, whether it has entries or not. */
-  run(runId: string): void {
-    if (this.#except.has(runId)) return
-    this.#endRun()
-    const floor = this.#checkpoints.floorOf(runId)
-    this.#beginAt(runId, floor)
-    this.#floors = (function* () {})()
-  }
-
-  /** Ends the last run. */
-  end(): void {
-    this.#floorsBefore(undefined)
-    this.#endRun()
-    this.#answer()
-  }
-
-  /** Runs that have a floor and no entries, in their place. */
-  #floorsBefore(runId: string | undefined): void {
-    this.#endRun()
-    if (this.#floors === undefined) {
-      this.#floors = this.#checkpoints.floors()
-      this.#nextFloor = this.#floors.next().value as StoredFloor | undefined
-    }
-    while (this.#nextFloor !== undefined && (runId === undefined || compareUtf8(this.#nextFloor.runId, runId) < 0)) {
-      const floor = this.#nextFloor
-      this.#nextFloor = this.#floors.next().value as StoredFloor | undefined
-      if (this.#except.has(floor.runId)) continue
-      this.#beginAt(floor.runId, floor)
-      this.#endRun()
-    }
-  }
-
-  #begin(runId: string): void {
-    let floor: StoredFloor | undefined
-    if (this.#nextFloor?.runId === runId) {
-      floor = this.#nextFloor
-      this.#nextFloor = this.#floors?.next().value as StoredFloor | undefined
-    }
-    this.#beginAt(runId, floor)
-  }
-
-  #beginAt(runId: string, floor: StoredFloor | undefined): void {
-    const floors =
-      floor === undefined ? undefined : [{ seq: floor.seq, compactedAtMs: 0, stateText: this.#checkpoints.stateOf(floor) }]
-    this.#rebuild.beginRun(runId, floors)
-    this.#current = runId
-    this.runs += 1
-  }
-
-  #endRun(): void {
-    if (this.#current === undefined) return
-    this.#current = undefined
-    const wanted = this.#rebuild.endRun()
-    for (const run of wanted.runs) this.#wantedRuns.push(run)
-    for (const address of wanted.addresses) this.#wantedAddresses.push(address)
-    this.#endedRuns += 1
-    if (this.#endedRuns >= runsAnAnswer || this.#endedEntries >= entriesAnAnswer) this.#answer()
-  }
-
-  #answer(): void {
-    this.#rows.answer(this.#rebuild, { runs: this.#wantedRuns, addresses: this.#wantedAddresses })
-    this.#wantedRuns = []
-    this.#wantedAddresses = []
-    this.#endedRuns = 0
-    this.#endedEntries = 0
-  }
+/** Entries that no ordered read gives. What they say is not known, so nothing can be said of any row that nothing else explains. */
+function unreached(connection: Connection, names: Names, found: number, expected: number): JournalFoldError {
+  const { table, runId: column } = names.journal
+  const nameless = Number(connection.all(namelessCountStatement(names))[0]?.[0])
+  const details = { table, column, expected: `${expected} entries`, found: `${found} entries` }
+  return nameless > 0
+    ? new JournalFoldError("text_not_utf8", `expected texts in ${table}.${column}, found something else in ${nameless} entries`, details)
+    : new JournalFoldError(
+        "store_corrupt",
+        `expected ${expected} entries in ${table}, found ${found} in order of run: an index is damaged, or run ids are no valid text`,
+        details
+      )
 }
 
 /** Runs a piece of work to its end. */
@@ -265,11 +164,16 @@ export function runAll<Result>(
   work: Generator<Progress, Result, boolean | undefined>,
   onProgress: SqliteVerifyOptions["onProgress"]
 ): Result {
-  let stop: boolean | undefined
-  for (;;) {
-    const step = stop === undefined ? work.next() : work.next(stop)
-    if (step.done === true) return step.value
-    stop = onProgress?.(step.value) === false ? true : undefined
+  try {
+    let stop: boolean | undefined
+    for (;;) {
+      const step = stop === undefined ? work.next() : work.next(stop)
+      if (step.done === true) return step.value
+      stop = onProgress?.(step.value) === false ? true : undefined
+    }
+  } finally {
+    // What the callback throws must not leave the work half done.
+    work.return(undefined as never)
   }
 }
 
@@ -286,36 +190,4 @@ export function verify(db: SqliteDatabase, options?: SqliteVerifyOptions): Verif
   const checked = checkOptions(options, verifyOptionNames)
   const connection = connect(db)
   return reading(connection, () => runAll(verifying(connection, checked), checked.onProgress))
-}
-
-/** How a file is verified. */
-export interface VerifyFileOptions extends SqliteVerifyOptions {
-  /** Stops the work: the promise is rejected with `aborted`. */
-  readonly signal?: AbortSignal
-  /** How long to wait for a lock, in ms. Default: 5,000. */
-  readonly busyTimeoutMs?: number
-}
-
-/**
- * Verifies a store on a read-only connection of its own, in slices between which the event loop runs. Writers may go on meanwhile: all
- * is read from one snapshot.
- *
- * @throws as {@link verify}; `aborted`; `store_unreadable` when the file is not there
- */
-export async function verifyFile(path: string, options?: VerifyFileOptions): Promise<Verification> {
-  const { signal, busyTimeoutMs, ...rest } = checkOptions(options, [...verifyOptionNames, "signal", "busyTimeoutMs"])
-  throwIfAborted(signal)
-  const { openFile } = await import("./open.js")
-  const opened = await openFile(path, { readOnly: true, busyTimeoutMs: busyTimeoutMs ?? 5000 })
-  try {
-    const connection = connect(opened.db)
-    connection.exec("BEGIN")
-    try {
-      return await inSlices(verifying(connection, rest), rest.onProgress, signal)
-    } finally {
-      connection.exec("ROLLBACK")
-    }
-  } finally {
-    opened.close()
-  }
 }
