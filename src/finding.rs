@@ -27,6 +27,40 @@ impl Class {
     }
 }
 
+/// What the findings of a verification come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// What is stored says what the journal says.
+    Match,
+    /// It does not, and a rebuild repairs it.
+    Drift,
+    /// Something does not join, so nothing must be written.
+    Refused,
+    /// Not everything was looked at.
+    Partial,
+}
+
+impl Verdict {
+    /// The verdict of a verification that looked at everything.
+    pub fn of(findings: &[Finding]) -> Verdict {
+        match findings.iter().map(|finding| finding.id.class()).min() {
+            None => Verdict::Match,
+            Some(Class::Drift) => Verdict::Drift,
+            Some(Class::Refused | Class::Unjoined | Class::Unverifiable) => Verdict::Refused,
+        }
+    }
+
+    /// The verdict as reports spell it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Match => "match",
+            Verdict::Drift => "drift",
+            Verdict::Refused => "refused",
+            Verdict::Partial => "partial",
+        }
+    }
+}
+
 macro_rules! ids {
     ($($name:ident = $id:literal, $class:ident: $meaning:literal, $advice:literal;)+) => {
         /// A finding's stable id. Their order here is the order in which a report lists them.
@@ -71,6 +105,16 @@ ids! {
     TooLarge = "too_large", Refused: "a run has more than 4 GiB of names, or 2^32 rows", "leave the run out";
     JournalShorter = "journal_shorter", Refused: "a run ends before the seq that an earlier report covered", "restore the missing entries before anything is rebuilt";
     JournalRewritten = "journal_rewritten", Refused: "the part of a run that an earlier report covered folds to something else", "compare with a backup: history was changed";
+    RowMalformed = "row_malformed", Refused: "a stored row is no JSON text of a row's shape", "restore the row from a backup";
+    RowVersion = "row_version", Refused: "a stored row has a schema version that its kind does not carry", "find out which program wrote it";
+    RowSequence = "row_sequence", Refused: "rows are missing, repeated or out of order before this one", "restore the missing rows, or the hint that leads past them";
+    CorruptRow = "corrupt_row", Refused: "a stored row contradicts the rows before it", "find out whether it, or a row before it, was changed";
+    SnapshotDisagrees = "snapshot_disagrees", Refused: "a snapshot does not say what the rows before it come to", "find out whether it, or a row before it, was changed";
+    PageShort = "page_short", Refused: "the store gave fewer rows than were asked for though more follow: a restore ends there", "make the store fill its pages";
+    RowsMissingAtEnd = "rows_missing_at_end", Refused: "the stored head lies beyond the last row", "restore the missing rows: a restore does not notice, and appends conflict";
+    HeadBelowRows = "head_below_rows", Refused: "the stored head lies below the last row", "correct the head: appends conflict";
+    HintUnreadable = "hint_unreadable", Refused: "the hint names a row that cannot be read as a snapshot: every restore fails", "restore the row, or store another hint";
+    HintDisagrees = "hint_disagrees", Refused: "the hint names a snapshot that contradicts the rows before it: every restore believes it", "find out which is right before anything else is appended";
     CheckpointMissing = "checkpoint_missing", Unjoined: "a run was compacted below a checkpoint that keeps no fold", "restore the checkpoint, or the entries below it";
     RunMissing = "run_missing", Unjoined: "a clock belongs to a run that has no row", "restore the run's row, or leave the run out";
     ClockConflict = "clock_conflict", Unjoined: "two or more runs record one clock", "find out which run owns the clock";
@@ -84,6 +128,8 @@ ids! {
     ClockDiffers = "clock_differs", Drift: "a clock's row says something else than the journal", "apply changes it";
     ClockUnexpected = "clock_unexpected", Drift: "a clock's row is explained by no entry", "apply deletes it";
     StampDiffers = "stamp_differs", Drift: "a completion's stamp is not the recorded one", "apply changes it";
+    HintTooHigh = "hint_too_high", Drift: "the hint lies beyond the last row: restores fold everything until a snapshot passes it", "store the latest snapshot's number";
+    HintWrong = "hint_wrong", Drift: "the hint names a row that is no snapshot, or is not there", "store the latest snapshot's number";
 }
 
 /// A value as a report shows it: JSON text, or nothing.

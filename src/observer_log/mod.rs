@@ -12,6 +12,7 @@
 //! - [`protocol`]: what a machine wants of a store, and what a store answers.
 //! - [`append`], [`settle`], [`hint`], [`restore`], [`recover`]: one machine each. None does I/O: it says which read or write
 //!   it wants next and is given the answer, so the same code runs over any store.
+//! - [`rebuild`]: the whole stream looked at: every row, every snapshot, the head, the hint.
 
 pub mod aggregate;
 pub mod append;
@@ -21,6 +22,7 @@ pub mod failure;
 pub mod hint;
 pub mod live;
 pub mod protocol;
+pub mod rebuild;
 pub mod recover;
 pub mod reduce;
 pub mod refusal;
@@ -30,7 +32,7 @@ pub mod settle;
 mod written;
 
 pub use aggregate::{Aggregate, Fired, Pair};
-pub use decode::RowReader;
+pub use decode::{RowFault, RowReader};
 pub use failure::Failure;
 pub use live::Live;
 pub use protocol::{Answer, Rows, Want};

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use crate::drive;
 use crate::observer_log_store::Store;
 
-fn read_file(name: &str) -> Value {
+pub fn read_file(name: &str) -> Value {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
     serde_json::from_str(&fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))).unwrap()
 }
