@@ -12,15 +12,18 @@
 //! - [`protocol`]: what a machine wants of a store, and what a store answers.
 //! - [`append`], [`settle`], [`hint`], [`restore`], [`recover`]: one machine each. None does I/O: it says which read or write
 //!   it wants next and is given the answer, so the same code runs over any store.
+//! - [`log`] and [`change`]: all of them put together, so that a caller cannot get the order wrong.
 //! - [`rebuild`]: the whole stream looked at: every row, every snapshot, the head, the hint.
 
 pub mod aggregate;
 pub mod append;
 pub mod cadence;
+pub mod change;
 mod decode;
 pub mod failure;
 pub mod hint;
 pub mod live;
+pub mod log;
 pub mod protocol;
 pub mod rebuild;
 pub mod recover;
@@ -35,6 +38,7 @@ pub use aggregate::{Aggregate, Fired, Pair};
 pub use decode::{RowFault, RowReader};
 pub use failure::Failure;
 pub use live::Live;
+pub use log::Log;
 pub use protocol::{Answer, Rows, Want};
 pub use reduce::Fold;
 pub use refusal::Refusal;

@@ -7,6 +7,7 @@ mod history;
 mod json;
 mod model;
 mod observer_log;
+mod observer_log_log;
 mod observer_log_rebuild;
 mod observer_log_rival;
 mod observer_log_rows;
