@@ -91,7 +91,7 @@ function instance(): Glue {
  * Calls the module. An error that it throws becomes a typed one; anything else that comes out of it is a trap, after which the
  * instance is made anew.
  *
- * `work` may only call the module and write its memory: whatever it throws itself would count as a trap.
+ * `work` may only call the module, write its memory and ask handles for their numbers: whatever else it throws counts as a trap.
  */
 export function call<Result>(work: (module: Glue) => Result): Result {
   const module = instance()
@@ -99,6 +99,8 @@ export function call<Result>(work: (module: Glue) => Result): Result {
     return work(module)
   } catch (error) {
     if (error instanceof Error && error.name === "JournalFold") throw fromThrown(error.message)
+    // A handle that was disposed of, or whose instance is gone, says so before the module is called.
+    if (error instanceof JournalFoldError) throw error
     throw restart(error)
   }
 }

@@ -39,11 +39,9 @@ export class Handle {
     return held.number
   }
 
-  /** Its number, for the call that ends the object inside: afterwards it counts as disposed of. */
-  consume(): number {
-    const number = this.number
+  /** Counts as disposed of from now on: the call just made has ended the object inside. */
+  ended(): void {
     this.#forget()
-    return number
   }
 
   /** Frees it. May be called again, and after a trap. */

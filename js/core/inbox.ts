@@ -65,7 +65,16 @@ const unpaired = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00
 /** The same JSON text with every raw unpaired surrogate as an escape. They can only stand inside texts, where that is the same. */
 export function wellFormedJson(text: string): string {
   if (text.isWellFormed()) return text
-  return text.replace(unpaired, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`)
+  return text.replace(unpaired, (unit, place: number) =>
+    // Behind a backslash of its own a surrogate is no escape, and must not become one.
+    isEscaped(text, place) ? "\ufffd" : `\\u${unit.charCodeAt(0).toString(16)}`
+  )
+}
+
+function isEscaped(text: string, place: number): boolean {
+  let backslashes = 0
+  while (text[place - 1 - backslashes] === "\\") backslashes += 1
+  return backslashes % 2 === 1
 }
 
 /** Entries of one page on their way in. */

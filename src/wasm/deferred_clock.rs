@@ -39,7 +39,8 @@ pub fn deferred_clock_names() -> Vec<String> {
 #[wasm_bindgen]
 pub fn stage_floor(seq: i64, compacted: bool, state_length: usize) {
     let state = inbox::with(|inbox| inbox.bytes(0, state_length).to_vec());
-    FLOORS.with_borrow_mut(|floors| floors.push(StagedFloor { seq: seq as u64 & MAX_SEQ, compacted, state }));
+    // The host has looked at the seq: a negative one never comes here.
+    FLOORS.with_borrow_mut(|floors| floors.push(StagedFloor { seq: (seq as u64).min(MAX_SEQ), compacted, state }));
 }
 
 fn with_floors<T>(call: impl FnOnce(&mut dyn Iterator<Item = Floor<'_>>) -> T) -> T {
@@ -424,6 +425,9 @@ fn answered(read: Result<bool, SyntaxError>) -> Result<(), Error> {
 /// Ends the work and gives the verification's number; the rebuild is gone. With `partial` it may end anywhere.
 #[wasm_bindgen]
 pub fn rebuild_finish(number: u32, partial: bool) -> Result<u32, JsValue> {
+    if !partial {
+        objects::rebuild(number, |rebuild| rebuild.check_finish())?;
+    }
     let Some(Object::Rebuild(rebuild)) = objects::take(number) else {
         return Err(thrown(Error::new(Code::Disposed, "a rebuild that is there", "one that is over")));
     };

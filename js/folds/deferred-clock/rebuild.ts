@@ -188,8 +188,9 @@ export class Rebuild implements Disposable {
   }
 
   #conclude(partial: boolean): Verification {
-    const rebuild = this.#handle.consume()
-    const result = new Handle(call((module) => module.rebuild_finish(rebuild, partial)))
+    // A call that comes too early leaves the machine as it is, to go on with.
+    const result = new Handle(call((module) => module.rebuild_finish(this.#handle.number, partial)))
+    this.#handle.ended()
     try {
       return verificationOf(result, this.#options)
     } finally {

@@ -140,6 +140,7 @@ export type FindingId =
   | "entry_out_of_order"
   | "payload_not_json"
   | "text_not_utf8"
+  | "too_large"
   | "journal_shorter"
   | "journal_rewritten"
   | "checkpoint_missing"
