@@ -116,14 +116,33 @@ describe("a row that the store refuses is named, and nothing is written", () => 
       "by a trigger that raises",
       `CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not on my watch'; END $$;
        CREATE TRIGGER refuse BEFORE INSERT ON flows_clock_deadlines FOR EACH ROW EXECUTE FUNCTION refuse()`,
-      {}
+      { table: "flows_clock_deadlines" }
     ],
-    ["by a column that is too short", "ALTER TABLE flows_clock_deadlines ALTER COLUMN clock_name TYPE varchar(3) USING left(md5(clock_name), 3)", {}]
+    ["by a column that is too short", "ALTER TABLE flows_clock_deadlines ALTER COLUMN clock_name TYPE varchar(3) USING left(md5(clock_name), 3)", { table: "flows_clock_deadlines" }]
   ])("%s", async (_, sql, details) => {
     await client.query(sql)
     before = await derivedRows(client)
     const failing = rebuild(client, { allowDeletePending: true })
     await expect(failing).rejects.toMatchObject({ code: "row_not_writable", details })
+    await nothingWritten()
+  })
+
+  it("by a constraint that is looked at when all is written", async () => {
+    await client.query(`CREATE TABLE IF NOT EXISTS allowed (name text PRIMARY KEY); ALTER TABLE flows_clock_deadlines
+      ADD CONSTRAINT late FOREIGN KEY (clock_name) REFERENCES allowed DEFERRABLE INITIALLY DEFERRED NOT VALID`)
+    await expect(rebuild(client)).rejects.toMatchObject({
+      code: "row_not_writable",
+      details: { table: "flows_clock_deadlines", expected: "late" }
+    })
+    await nothingWritten()
+  })
+
+  it("by a view that takes no writes", async () => {
+    await client.query("CREATE VIEW clocks AS SELECT DISTINCT * FROM flows_clock_deadlines")
+    await expect(rebuild(client, { names: { clocks: { table: "clocks" } } })).rejects.toMatchObject({
+      code: "row_not_writable",
+      details: { table: "clocks" }
+    })
     await nothingWritten()
   })
 

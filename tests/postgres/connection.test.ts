@@ -3,6 +3,7 @@ import Database from "better-sqlite3"
 import pg from "pg"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { isJournalFoldError } from "journal-fold"
+import { contentDigest } from "journal-fold/digest"
 import * as sqlite from "journal-fold/sqlite"
 import { capture, checkpointStateText, openUrl, plan, rebuild, verify, verifyUrl, type PostgresDatabase } from "journal-fold/postgres"
 import { emptyAndAlter } from "../../js/demo/damages.js"
@@ -264,6 +265,65 @@ it("identifiers may be uuids, and seqs numeric", async () => {
   expect((await verify(own.client)).verdict).toBe("match")
   expect((await capture(own.client, ids[0] as string, 10)).clocks).toHaveLength(1)
   await own.client.end()
+})
+
+describe("what only a table without a key, or a view, can hold", () => {
+  let own: pg.Client
+  beforeAll(async () => {
+    own = (await freshStore()).client
+    await own.query("ALTER TABLE flows_journal_events DROP CONSTRAINT flows_journal_events_pkey")
+    await own.query("ALTER TABLE flows_clock_deadlines DROP CONSTRAINT flows_clock_deadlines_pkey")
+    for (const column of ["run_id", "seq", "event_type"]) await own.query(`ALTER TABLE flows_journal_events ALTER ${column} DROP NOT NULL`)
+    for (const column of ["flow_name", "execution_id", "clock_name"]) await own.query(`ALTER TABLE flows_clock_deadlines ALTER ${column} DROP NOT NULL`)
+  }, 60_000)
+  beforeEach(() => own.query("TRUNCATE flows_journal_events, flows_clock_deadlines"))
+  afterAll(() => own.end())
+
+  it("rows without an address are counted, and nothing else", async () => {
+    await own.query("INSERT INTO flows_clock_deadlines VALUES (NULL, 'e', 'c', 'd', 1, 1), ('f', NULL, 'c', 'd', 1, 1), ('f', 'e', NULL, 'd', 1, 1)")
+    const found = await verify(own)
+    expect(found.verdict).toBe("match")
+    expect(found.notChecked).toMatchObject([{ what: "rows_unreadable", count: 3 }])
+  })
+
+  it("entries without a type are of another one, and those without a payload are no JSON", async () => {
+    await own.query("INSERT INTO flows_journal_events VALUES ('a', 1, NULL, 'x'), ('b', 1, 'flows.engine.clock-scheduled', NULL), ('b', 2, 'flows.engine.clock-scheduled', '{}')")
+    const found = await verify(own)
+    expect(found.counts).toEqual({ payload_not_json: 1 })
+    expect(found.findings).toMatchObject([{ runId: "b", seq: "1" }])
+  })
+
+  it.each([
+    ["a run", "(NULL, 1, 'x', '')", "text_not_utf8"],
+    ["a seq", "('a', 1, 'x', ''), ('a', NULL, 'x', '')", "seq_invalid"],
+    ["a seq that is one", "('a', -7, 'flows.engine.clock-scheduled', '{}')", "seq_invalid"]
+  ])("entries without %s are refused by name", async (_, values, code) => {
+    await own.query(`INSERT INTO flows_journal_events VALUES ${values}`)
+    await expect(verify(own)).rejects.toMatchObject({ code })
+    if (code === "seq_invalid") expect((await verify(own, { except: ["a"] })).verdict).toBe("match")
+  })
+
+  it("payloads of many megabytes", async () => {
+    const clock = { flowName: "f", executionId: "big", clockName: "c", deferredName: "d", dueAtMs: 1 }
+    const big = JSON.stringify({ ...clock, note: "é".repeat(3_000_000) })
+    await own.query("INSERT INTO flows_journal_events SELECT 'big', n, 'flows.engine.clock-scheduled', $1 FROM generate_series(1, 4) AS n", [big])
+    await own.query("INSERT INTO flows_journal_events VALUES ('a', 0, 'flows.engine.clock-scheduled', '{}'), ('big', 0, 'other', $1)", [big])
+    const found = await verify(own)
+    expect(found.coverage).toMatchObject({ runs: 2, entries: 5 })
+    expect(found.counts).toEqual({ run_missing: 1, clock_missing: 1 })
+    expect((await capture(own, "big", 9)).clocks).toHaveLength(1)
+  })
+})
+
+it("a digest of the caller's is computed of the texts themselves", async () => {
+  const seen: (string | Uint8Array)[] = []
+  const digest = (text: string | Uint8Array): string => {
+    seen.push(text)
+    return contentDigest(text)
+  }
+  expect(await verify(client, { digest })).toEqual(expected)
+  expect(seen.length).toBeGreaterThan(100)
+  expect(await verify(client, { digest: contentDigest })).toEqual({ ...expected, digestFunction: "module" })
 })
 
 describe("work that is stopped", () => {

@@ -3,12 +3,14 @@
  */
 import { invalid, JournalFoldError } from "../../core/errors.js"
 import { checkCount, checkOptions } from "../../core/options.js"
-import type { Effects, Plan, PlanPage, Rebuilt } from "../../folds/deferred-clock/types.js"
+import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
 import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
-import { settings, throwIfAborted, withSession, type Connection, type PostgresDatabase, type Session } from "./connection.js"
+import { throwIfAborted } from "../slices.js"
+import { settings, withSession, type Connection, type PostgresDatabase, type Session } from "./connection.js"
 import { stateOf } from "./errors.js"
 import { held, tryLock, waitForLock } from "./lock.js"
 import { namesOf, type PostgresNames } from "./names.js"
+import { openUrl, type OpenUrlOptions } from "./open.js"
 import type { Schema } from "./schema.js"
 import { planStatements } from "./statements.js"
 import { opening, verify, verifying, verifyOptionNames, type PostgresVerifyOptions } from "./verify.js"
@@ -51,7 +53,7 @@ export async function plan(db: PostgresDatabase, options?: PostgresVerifyOptions
  */
 export async function apply(db: PostgresDatabase, planned: Plan, options?: ApplyOptions): Promise<Applied> {
   checkIsPlan(planned)
-  return writing(db, options, (made) => checkStale(planned, made))
+  return writing(db, options, { check: (made) => checkStale(planned, made) })
 }
 
 /**
@@ -60,14 +62,20 @@ export async function apply(db: PostgresDatabase, planned: Plan, options?: Apply
  * @throws as {@link apply}, but for `stale_plan`
  */
 export async function rebuild(db: PostgresDatabase, options?: ApplyOptions): Promise<Applied> {
-  return writing(db, options, () => {})
+  return writing(db, options, {})
 }
 
 /** How often a transaction is done again that another writer's commit made impossible. */
 const mostRetries = 3
 const pauseMs = 20
 
-async function writing(db: PostgresDatabase, options: ApplyOptions | undefined, check: (made: Plan) => void): Promise<Applied> {
+/** What is done with a verification and its plan before anything is written; either may throw, and nothing is. */
+interface BeforeWriting {
+  readonly verified?: (verification: Verification) => void
+  readonly check?: (made: Plan) => void
+}
+
+async function writing(db: PostgresDatabase, options: ApplyOptions | undefined, before: BeforeWriting): Promise<Applied> {
   const { allowDeletePending, allowUnconsume, lockTimeoutMs, ...rest } = checkOptions(options, applyOptionNames)
   const timeoutMs = checkCount("lockTimeoutMs", lockTimeoutMs) ?? 0
   const allowed = { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true }
@@ -77,7 +85,7 @@ async function writing(db: PostgresDatabase, options: ApplyOptions | undefined, 
       throw new JournalFoldError("nested_transaction", "the connection is inside a transaction; a plan is applied in one of its own")
     }
     const work = (): Promise<Applied | undefined> =>
-      session.transaction("write", () => inTransaction(session, names, rest, allowed, check))
+      session.transaction("write", () => inTransaction(session, names, rest, allowed, before))
     let release: (() => Promise<void>) | undefined
     try {
       for (let retries = 0; ; ) {
@@ -116,17 +124,42 @@ async function inTransaction(
   names: PostgresNames,
   options: PostgresVerifyOptions,
   allowed: Allowances,
-  check: (made: Plan) => void
+  { verified, check }: BeforeWriting
 ): Promise<Applied | undefined> {
   const { connection } = session
   if (!(await tryLock(session))) return undefined
   await connection.rows(settings)
   const opened = await opening(connection, names, options)
-  const made = planOf(await verifying(opened, options))
-  check(made)
+  const verification = await verifying(opened, options)
+  verified?.(verification)
+  const made = planOf(verification)
+  check?.(made)
   checkAllowed(made, allowed)
   for (const page of made.pages) await write(connection, names, opened.schema, page)
   return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
+}
+
+/** How the tables of the store behind a URL are rebuilt. */
+export interface ApplyUrlOptions extends ApplyOptions, OpenUrlOptions {
+  /** Is told what the transaction found, before anything is written; once more when the transaction has to be done again. */
+  readonly onVerified?: (verification: Verification) => void
+}
+
+/**
+ * @internal Makes the tables of the store behind a `postgres://` URL equal to its journal, on a connection of its own; with a plan, only
+ * when it is still the one to make. Throws as {@link apply}.
+ */
+export async function applyUrl(url: string, planned: Pick<Plan, "digest"> | undefined, options?: ApplyUrlOptions): Promise<Applied> {
+  const { busyTimeoutMs, onVerified, ...rest } = checkOptions(options, [...applyOptionNames, "busyTimeoutMs", "onVerified"])
+  const { db, close } = await openUrl(url, { ...(busyTimeoutMs !== undefined && { busyTimeoutMs }), ...(rest.signal && { signal: rest.signal }) })
+  try {
+    return await writing(db, rest, {
+      ...(onVerified && { verified: onVerified }),
+      ...(planned && { check: (made) => checkStale(planned, made) })
+    })
+  } finally {
+    await close()
+  }
 }
 
 /** JSON spells NUL only so; a backslash before it may itself be escaped. */
@@ -142,5 +175,5 @@ async function write(connection: Connection, { shown }: PostgresNames, schema: S
       table
     })
   }
-  checkChanged(page, table, await connection.run(statement, page.rows))
+  checkChanged(page, table, await connection.run(table, statement, page.rows))
 }

@@ -7,7 +7,7 @@ import { Fold } from "../../folds/deferred-clock/fold.js"
 import { checkpointKey } from "../../folds/deferred-clock/names.js"
 import type { CheckpointCheck, Encoded, Floor } from "../../folds/deferred-clock/types.js"
 import { reading, withSession, type PostgresDatabase } from "./connection.js"
-import { FloorReader, segmentsOf } from "./journal.js"
+import { FloorReader, namingSeqs, segmentsOf } from "./journal.js"
 import { namesOf, type PostgresNameMapping } from "./names.js"
 import { checkpointStatements, journalStatements } from "./statements.js"
 import { lookAt } from "./verify.js"
@@ -20,7 +20,8 @@ export interface CaptureOptions {
   readonly signal?: AbortSignal
 }
 
-async function captured<Result>(
+/** @internal One run's fold, to use before it is disposed of. */
+export async function foldOf<Result>(
   db: PostgresDatabase,
   runId: string,
   upTo: number,
@@ -42,7 +43,7 @@ async function captured<Result>(
       const fold = new Fold({ runId, floors, upTo })
       try {
         for await (const segment of segmentsOf(connection, journalStatements(schema, scope), schema.eventTypes, runId, upTo)) {
-          fold.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types)
+          namingSeqs(runId, () => fold.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types))
         }
         return use(fold)
       } finally {
@@ -58,7 +59,7 @@ async function captured<Result>(
  * @throws `fold_incomplete` when the floor keeps no fold; `bound_below_floor`; `payload_not_json`, …
  */
 export function capture(db: PostgresDatabase, runId: string, upTo: number, options?: CaptureOptions): Promise<Encoded> {
-  return captured(db, runId, upTo, options, (fold) => fold.state())
+  return foldOf(db, runId, upTo, options, (fold) => fold.state())
 }
 
 /** The state of a checkpoint at `upTo`: the base's members, and the fold. */
@@ -86,7 +87,7 @@ export function checkpointStateText(
   baseText?: string,
   options?: CaptureOptions
 ): Promise<string> {
-  return captured(db, runId, upTo, options, (fold) => fold.checkpointStateText(baseText))
+  return foldOf(db, runId, upTo, options, (fold) => fold.checkpointStateText(baseText))
 }
 
 /** Whether a checkpoint's state keeps exactly what the entries say up to `upTo`: proof, before they are deleted. */
@@ -97,5 +98,5 @@ export function checkCheckpoint(
   stateText: string,
   options?: CaptureOptions
 ): Promise<CheckpointCheck> {
-  return captured(db, runId, upTo, options, (fold) => fold.checkCheckpoint(stateText))
+  return foldOf(db, runId, upTo, options, (fold) => fold.checkCheckpoint(stateText))
 }

@@ -6,6 +6,7 @@
  * Rows come as arrays.
  */
 import { describe, invalid, JournalFoldError } from "../../core/errors.js"
+import { throwIfAborted } from "../slices.js"
 import { isLost, postgresError, stateOf } from "./errors.js"
 
 /** A row, column by column. */
@@ -52,8 +53,8 @@ export type PostgresDatabase = PostgresClient | PostgresPool | PGliteDatabase
 export interface Connection {
   /** Runs a statement and gives its rows. */
   rows(sql: string, ...values: readonly string[]): Promise<Row[]>
-  /** Runs a change and says how many rows it changed. */
-  run(sql: string, ...values: readonly string[]): Promise<number>
+  /** Runs a change of a table and says how many rows it changed. */
+  run(table: string, sql: string, ...values: readonly string[]): Promise<number>
 }
 
 /** What a transaction is for: to read one snapshot, to write, or to wait for a lock. */
@@ -92,22 +93,15 @@ function isPool(db: PostgresClient | PostgresPool): db is PostgresPool {
   return "connect" in db && typeof db.connect === "function" && "idleCount" in db
 }
 
-/** @throws `aborted` when the caller has stopped the work */
-export function throwIfAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) {
-    throw new JournalFoldError("aborted", "the caller stopped the work", {}, { cause: signal.reason })
-  }
-}
-
 /** Every statement goes through here: stopped when the caller wants to stop, and its errors typed. */
-async function asked<Result>(signal: AbortSignal | undefined, writing: boolean, query: () => Promise<Result>): Promise<Result> {
+async function asked<Result>(signal: AbortSignal | undefined, query: () => Promise<Result>, table?: string): Promise<Result> {
   throwIfAborted(signal)
   try {
     return await query()
   } catch (error) {
     // A statement that was cancelled because the caller stopped the work.
     if (stateOf(error) === "57014") throwIfAborted(signal)
-    throw postgresError(error, writing)
+    throw postgresError(error, table)
   }
 }
 
@@ -153,7 +147,7 @@ async function withPool<Result>(
   signal: AbortSignal | undefined,
   use: (session: Session) => Promise<Result>
 ): Promise<Result> {
-  const client = (await asked(signal, false, async () => pool.connect() as Promise<PooledClient>))
+  const client = (await asked(signal, async () => pool.connect() as Promise<PooledClient>))
   let broken = false
   try {
     return await withClient(client, signal, async (session) => cancelling(pool, session, signal, () => use(session)))
@@ -203,15 +197,15 @@ function clientSession(client: PostgresClient, signal: AbortSignal | undefined):
   const query = async (sql: string, values: readonly string[]): Promise<QueryResult> =>
     (await client.query({ text: sql, values, rowMode: "array" } satisfies QueryConfig)) as QueryResult
   const connection: Connection = {
-    rows: (sql, ...values) => asked(signal, false, async () => arrays((await query(sql, values)).rows)),
-    run: (sql, ...values) => asked(signal, true, async () => (await query(sql, values)).rowCount ?? 0)
+    rows: (sql, ...values) => asked(signal, async () => arrays((await query(sql, values)).rows)),
+    run: (table, sql, ...values) => asked(signal, async () => (await query(sql, values)).rowCount ?? 0, table)
   }
   return {
     connection,
     alone: false,
     inTransaction: () => inTransaction(client, (sql) => query(sql, [])),
     async transaction(purpose, work) {
-      await asked(signal, false, () => query(beginning[purpose], []))
+      await asked(signal, () => query(beginning[purpose], []))
       let result
       try {
         result = await work()
@@ -232,7 +226,8 @@ async function commit(query: () => Promise<unknown>): Promise<void> {
   try {
     await query()
   } catch (error) {
-    if (!isLost(error)) throw postgresError(error, true)
+    // A constraint that is looked at when all is written.
+    if (!isLost(error)) throw postgresError(error, null)
     throw new JournalFoldError(
       "store_unreadable",
       "the connection was lost while the transaction was being committed: all of it was written or nothing, and which is not known. Verify the store",
@@ -254,7 +249,7 @@ async function inTransaction(client: PostgresClient, query: (sql: string) => Pro
     await query("SAVEPOINT journal_fold_probe")
   } catch (error) {
     if (stateOf(error) === "25P01") return false
-    throw postgresError(error, false)
+    throw postgresError(error)
   }
   await query("RELEASE SAVEPOINT journal_fold_probe")
   return true
@@ -282,8 +277,8 @@ function pgliteSession(db: PGliteDatabase, signal: AbortSignal | undefined): Ses
     (await current.query(sql, values, { rowMode: "array" })) as QueryResult
   return {
     connection: {
-      rows: (sql, ...values) => asked(signal, false, async () => arrays((await query(sql, values)).rows)),
-      run: (sql, ...values) => asked(signal, true, async () => (await query(sql, values)).affectedRows ?? 0)
+      rows: (sql, ...values) => asked(signal, async () => arrays((await query(sql, values)).rows)),
+      run: (table, sql, ...values) => asked(signal, async () => (await query(sql, values)).affectedRows ?? 0, table)
     },
     // It is one connection, and a transaction has it for itself.
     alone: true,
@@ -300,7 +295,7 @@ function pgliteSession(db: PGliteDatabase, signal: AbortSignal | undefined): Ses
           return result
         })
       } catch (error) {
-        throw postgresError(error, purpose === "write")
+        throw postgresError(error)
       } finally {
         current = db
       }

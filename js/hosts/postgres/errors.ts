@@ -11,47 +11,27 @@ interface DriverError {
   readonly constraint?: unknown
 }
 
-/** SQLSTATEs, and what they mean to the caller. A class stands for all of its states that are not named. */
+/** SQLSTATEs, and what they mean to the caller. A class stands for all of its states that are not named. All others: the store cannot be read. */
 const byState: Readonly<Record<string, ErrorCode>> = {
-  "08": "store_unreadable",
-  "28": "store_unreadable",
-  "3D": "store_unreadable",
-  "53": "store_unreadable",
-  "53300": "store_busy",
-  "57014": "store_busy",
-  "57P01": "store_unreadable",
-  "57P02": "store_unreadable",
-  "57P03": "store_unreadable",
-  "57P04": "store_unreadable",
-  "57P05": "store_unreadable",
-  "58": "store_unreadable",
-  "40001": "store_busy",
-  "40P01": "store_busy",
-  "55P03": "store_busy",
-  "42P01": "store_table_missing",
-  "3F000": "store_table_missing",
-  "42703": "store_column_missing",
-  "42501": "store_unreadable",
-  "25006": "store_read_only",
-  "25P02": "nested_transaction",
   "22021": "text_not_utf8",
   "22P05": "text_not_utf8",
+  "25006": "store_read_only",
+  "25P02": "nested_transaction",
+  "3F000": "store_table_missing",
+  "40001": "store_busy",
+  "40P01": "store_busy",
+  "42703": "store_column_missing",
+  "42P01": "store_table_missing",
+  "53300": "store_busy",
+  "54": "too_large",
+  "55P03": "store_busy",
+  "57014": "store_busy",
   XX001: "store_corrupt",
   XX002: "store_corrupt"
 }
 
-/** The same for a statement that writes: what the store does not take is a row that cannot be written. */
-const byStateOfWrite: Readonly<Record<string, ErrorCode>> = {
-  "21": "row_not_writable",
-  "22": "row_not_writable",
-  "23": "row_not_writable",
-  "27": "row_not_writable",
-  "428C9": "row_not_writable",
-  "42501": "store_read_only",
-  "44": "row_not_writable",
-  "55000": "row_not_writable",
-  P0: "row_not_writable"
-}
+/** Classes of what ends a statement whatever it does: the connection, leave to enter, resources, an operator, the system. */
+const notOfTheRow = /^(08|25|28|3D|40|53|54|57|58|XX)/
 
 const states = /^[0-9A-Z]{5}$/
 const socketCodes = /^(E[A-Z]{3,}|EAI_AGAIN)$/
@@ -89,8 +69,12 @@ export function isLost(error: unknown): boolean {
   return false
 }
 
-/** The typed error of what a driver threw, while reading or writing. What is neither the server's nor the connection's stays what it is. */
-export function postgresError(error: unknown, writing: boolean): unknown {
+/**
+ * The typed error of what a driver threw. What is neither the server's nor the connection's stays what it is.
+ *
+ * @param table the table that was being written, or null when it is any: what the server has against it is a row that cannot be written
+ */
+export function postgresError(error: unknown, table?: string | null): unknown {
   if (isJournalFoldError(error) || typeof error !== "object" || error === null) return error
   const text = textOf(error)
   const state = stateOf(error)
@@ -99,10 +83,15 @@ export function postgresError(error: unknown, writing: boolean): unknown {
       ? new JournalFoldError("store_unreadable", `the connection to Postgres failed: ${text}`, {}, { cause: error })
       : error
   }
-  const find = (codes: Readonly<Record<string, ErrorCode>>): ErrorCode | undefined => codes[state] ?? codes[state.slice(0, 2)]
-  const code = (writing ? find(byStateOfWrite) : undefined) ?? find(byState)
-  if (code === undefined) return error
-  return new JournalFoldError(code, `Postgres: ${text}`, detailsOf(error as DriverError), { cause: error })
+  const details = detailsOf(error as DriverError)
+  return table === undefined || notOfTheRow.test(state) || state === "55P03"
+    ? new JournalFoldError(byState[state] ?? byState[state.slice(0, 2)] ?? "store_unreadable", `Postgres: ${text}`, details, { cause: error })
+    : new JournalFoldError(
+        state === "42501" ? "store_read_only" : "row_not_writable",
+        `Postgres: ${text}`,
+        { ...(table !== null && { table }), ...details },
+        { cause: error }
+      )
 }
 
 /** Where the server says that it was. */

@@ -2,6 +2,7 @@
  * The journal, read in one ordered scan: pages assembled by Postgres, so that a thousand entries cost one row. Rows are fetched some at
  * a time, as many as have come to a few megabytes so far; the core checks that seqs ascend.
  */
+import { isJournalFoldError, JournalFoldError } from "../../core/errors.js"
 import { Cursor, type Connection, type Row } from "./connection.js"
 import type { CheckpointStatements, JournalStatements } from "./statements.js"
 
@@ -48,6 +49,27 @@ function segmentOf(runId: string, [entries, payloads, lengths, seqs, types]: Row
   }
 }
 
+function runIdOf(run: string | null | undefined, [entries]: Row): string {
+  if (typeof run === "string") return run
+  throw new JournalFoldError("text_not_utf8", `expected a run id in every entry of the journal, found none in ${entries} of them`)
+}
+
+/** Pushes a run's lists. What stands there for a seq that is missing or negative does not fit together with the other lists. */
+export function namingSeqs(runId: string, push: () => void): void {
+  try {
+    push()
+  } catch (error) {
+    if (!isJournalFoldError(error, "page_malformed") && !isJournalFoldError(error, "seq_invalid")) throw error
+    const { found = "something else" } = error.details
+    throw new JournalFoldError(
+      "seq_invalid",
+      `expected whole seqs from 0 to 2^63-1 in run ${JSON.stringify(runId)}, found ${found}; leave the run out (except) to look at the others`,
+      { runId, expected: "whole seqs from 0 to 2^63-1", found },
+      { cause: error }
+    )
+  }
+}
+
 /** How many of something to fetch, so that about {@link bytesAFetch} come. */
 export class FetchSize {
   rows: number
@@ -72,7 +94,7 @@ export async function* segments(connection: Connection, { pages, hex }: JournalS
   for (;;) {
     const rows = await cursor.next(size.rows)
     if (rows.length === 0) break
-    const page = rows.map(([run, ...of]) => segmentOf(String(run), of, hex))
+    const page = rows.map(([run, ...of]) => segmentOf(runIdOf(run, of), of, hex))
     size.saw(page.reduce((sum, { payloads }) => sum + payloads.byteLength, 0))
     yield page
   }

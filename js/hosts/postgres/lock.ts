@@ -1,6 +1,7 @@
 /** The lock that keeps a second rebuild out, and an engine's writers, if they take it too. */
 import { JournalFoldError } from "../../core/errors.js"
-import { throwIfAborted, type Session } from "./connection.js"
+import { throwIfAborted } from "../slices.js"
+import type { Session } from "./connection.js"
 
 /**
  * The key of the advisory lock that `apply` and `rebuild` hold. One lock for a whole database.

@@ -1,7 +1,8 @@
 /** Connects to a `postgres://` URL with `pg`. */
 import { invalid, JournalFoldError } from "../../core/errors.js"
 import { checkCount, checkOptions } from "../../core/options.js"
-import { throwIfAborted, type PostgresPool } from "./connection.js"
+import { throwIfAborted } from "../slices.js"
+import type { PostgresPool } from "./connection.js"
 import { postgresError } from "./errors.js"
 
 /** How a connection is made. */
@@ -56,7 +57,7 @@ export async function openUrl(url: string, options?: OpenUrlOptions): Promise<Op
     throwIfAborted(signal)
   } catch (error) {
     await db.end()
-    const typed = postgresError(error, false)
+    const typed = postgresError(error)
     throw typed === error && typed instanceof Error
       ? new JournalFoldError("store_unreadable", `the store cannot be opened: ${typed.message}`, {}, { cause: error })
       : typed

@@ -125,6 +125,18 @@ export class RowReader {
     return { clocks: Number(row?.[0]), completions: Number(row?.[1]) }
   }
 
+  /** How many rows have no flow, no execution or no name, so that no journal can mean them. */
+  async nameless(): Promise<number> {
+    const [row] = await this.#connection.rows(this.#statements.nameless)
+    return Number(row?.[0])
+  }
+
+  /** Those of some run ids that have a row. */
+  async liveAmong(runIds: readonly string[]): Promise<string[]> {
+    const [row] = await this.#connection.rows(this.#statements.batch, boundIds(runIds), "[]")
+    return JSON.parse(row?.[0] ?? "[]") as string[]
+  }
+
   /** All flows and executions that stored rows have, as JSON arrays of pairs. */
   async *executions(): AsyncGenerator<string> {
     const cursor = await Cursor.open(this.#connection, this.#statements.executions)

@@ -65,7 +65,7 @@ export function isStorable(given: string): boolean {
 export interface JournalStatements {
   /** Whether payloads come in hex. */
   readonly hex: boolean
-  /** A cursor over all runs in scope, in order of run and seq: the run, and a page of it. */
+  /** A cursor over all runs in scope, in order of run and seq: the run, and a page of it. A run without an id comes last. */
   readonly pages: Statement
   /** The next page of one run: last seq, and the page; no entries when there are no more. Bound: the event types, run, seq, how many entries. */
   readonly one: string
@@ -88,7 +88,7 @@ export function journalStatements(schema: Schema, scope: Scope): JournalStatemen
   // A missing payload is joined as nothing, with its length -1, so that no later one shifts.
   const joined = `string_agg(p, ${none} ORDER BY seq)`
   const page = (from: number): string => `count(*)::text AS c${from}, ${hex ? `encode(${joined}, 'hex')` : joined} AS c${from + 1},
-      string_agg(len::text, ',' ORDER BY seq) AS c${from + 2}, string_agg(seq::text, ',' ORDER BY seq) AS c${from + 3},
+      string_agg(len::text, ',' ORDER BY seq) AS c${from + 2}, string_agg(coalesce(seq::text, 'null'), ',' ORDER BY seq) AS c${from + 3},
       string_agg(k, '' ORDER BY seq) AS c${from + 4}`
   const scoped = inScope(schema, scope, run, 5)
   const order = byBytes(schema, "run")
@@ -100,7 +100,7 @@ export function journalStatements(schema: Schema, scope: Scope): JournalStatemen
           SELECT ord, run, seq, k, p, len,
             (row_number() OVER w - 1) / ${rowsAPage} + sum(greatest(len, 0)) OVER w / ${bytesAPage} AS page
           FROM (SELECT ${order} AS ord, run, seq, k, p, len FROM (
-            ${entries(`j.${j.runId.name} IS NOT NULL AND j.${j.seq.name} IS NOT NULL${scoped.where}`)}) AS e) AS e
+            ${entries(`true${scoped.where}`)}) AS e) AS e
           WINDOW w AS (ORDER BY ord, seq ROWS UNBOUNDED PRECEDING)) AS e
         GROUP BY ord, run, page ORDER BY ord, page`,
       values: [...eventTypes, ...scoped.values]
@@ -169,30 +169,40 @@ export interface RowStatements {
   readonly executions: string
   /** How many clocks and completions there are. */
   readonly counts: string
+  /** How many of them have no flow, no execution or no name. */
+  readonly nameless: string
+}
+
+interface Addressed {
+  readonly table: string
+  readonly flowName: Column
+  readonly executionId: Column
 }
 
 /** @param digests whether Postgres is to compute the digests of completions; otherwise a batch has none of them */
 export function rowStatements(schema: Schema, digests = true): RowStatements {
   const { runs, clocks: c, completions: d } = schema
   const digest = (column: Column): string => `encode(sha256(${utf8("d", column)}), 'hex')`
-  const at = (alias: string, { flowName, executionId }: { readonly flowName: Column; readonly executionId: Column }): string =>
-    `${text(alias, flowName)} = w ->> 0 AND ${text(alias, executionId)} = w ->> 1`
-  const address = (alias: string, table: { readonly flowName: Column; readonly executionId: Column }, name: Column): string =>
-    `${text(alias, table.flowName)}, ${text(alias, table.executionId)}, coalesce(${text(alias, name)}, '')`
+  const at = (alias: string, { flowName, executionId }: Addressed, name: Column): string =>
+    `${text(alias, flowName)} = w ->> 0 AND ${text(alias, executionId)} = w ->> 1 AND ${alias}.${name.name} IS NOT NULL`
+  const address = (alias: string, table: Addressed, name: Column): string =>
+    `${text(alias, table.flowName)}, ${text(alias, table.executionId)}, ${text(alias, name)}`
   const clock = `json_build_array(${address("c", c, c.clockName)}, ${stored("c", c.deferredName)}, ${stored("c", c.dueAtMs)},
       ${stored("c", c.completedAtMs)})::text`
   const stamps = `${stored("d", d.completedAtMs)}, ${stored("d", d.consumedAtMs)}`
   const completion = `json_build_array(${address("d", d, d.deferredName)}, ${digest(d.exit)}, ${digest(d.metadata)}, ${stamps})::text`
   const clocks = (parameter: string): string =>
-    `SELECT ${clock} AS c0 FROM ${items(parameter)} AS w JOIN ${c.table} AS c ON ${at("c", c)}`
+    `SELECT ${clock} AS c0 FROM ${items(parameter)} AS w JOIN ${c.table} AS c ON ${at("c", c, c.clockName)}`
   const completions = (parameter: string): string =>
-    `SELECT ${completion} AS c0 FROM ${items(parameter)} AS w JOIN ${d.table} AS d ON ${at("d", d)}`
+    `SELECT ${completion} AS c0 FROM ${items(parameter)} AS w JOIN ${d.table} AS d ON ${at("d", d, d.deferredName)}`
   const whole = (rows: string): string =>
     `(SELECT count(*)::text AS n, string_agg(c0, ',') AS rows FROM (${rows} LIMIT ${rowsAQuery + 1}) AS r)`
   const textOf = (column: Column): string =>
     column.kind === "bytea" ? `encode(d.${column.name}, 'hex')` : `(d.${column.name})::text`
-  const pairs = (alias: string, table: { readonly table: string; readonly flowName: Column; readonly executionId: Column }): string =>
+  const pairs = (alias: string, table: Addressed): string =>
     `SELECT ${text(alias, table.flowName)} AS f, ${text(alias, table.executionId)} AS e FROM ${table.table} AS ${alias}`
+  const nameless = (table: Addressed, name: Column): string =>
+    `(SELECT count(*) FROM ${table.table} WHERE ${[table.flowName, table.executionId, name].map((column) => `${column.name} IS NULL`).join(" OR ")})`
   const live = text("r", runs.runId)
   return {
     batch: `SELECT l.ids AS c0, c.n AS c1, c.rows AS c2, d.n AS c3, d.rows AS c4 FROM
@@ -201,10 +211,11 @@ export function rowStatements(schema: Schema, digests = true): RowStatements {
     clocks: clocks("$1"),
     completions: completions("$1"),
     texts: `SELECT json_build_array(${address("d", d, d.deferredName)})::text AS c0, ${textOf(d.exit)} AS c1, ${textOf(d.metadata)} AS c2,
-      json_build_array(${stamps})::text AS c3 FROM ${items("$1")} AS w JOIN ${d.table} AS d ON ${at("d", d)}`,
+      json_build_array(${stamps})::text AS c3 FROM ${items("$1")} AS w JOIN ${d.table} AS d ON ${at("d", d, d.deferredName)}`,
     executions: `SELECT json_build_array(f, e)::text AS c0 FROM (${pairs("c", c)} UNION ${pairs("d", d)}) AS p
       WHERE f IS NOT NULL AND e IS NOT NULL`,
-    counts: `SELECT (SELECT count(*) FROM ${c.table})::text AS c0, (SELECT count(*) FROM ${d.table})::text AS c1`
+    counts: `SELECT (SELECT count(*) FROM ${c.table})::text AS c0, (SELECT count(*) FROM ${d.table})::text AS c1`,
+    nameless: `SELECT (${nameless(c, c.clockName)} + ${nameless(d, d.deferredName)})::text AS c0`
   }
 }
 
@@ -219,11 +230,7 @@ export function planStatements(schema: Schema): Readonly<Record<string, string>>
   // Numbers come whole and times have no other form: what a column does not take, it refuses.
   const value = (place: number, { type }: Column): string => `CAST(w ->> ${place} AS ${type})`
   const rows = items("$1")
-  const key = (
-    alias: string,
-    { flowName, executionId }: { readonly flowName: Column; readonly executionId: Column },
-    name: Column
-  ): string => `${text(alias, flowName)} = w ->> 0 AND ${text(alias, executionId)} = w ->> 1 AND ${text(alias, name)} = w ->> 2`
+  const key = (alias: string, { flowName, executionId }: Addressed, name: Column): string => `${text(alias, flowName)} = w ->> 0 AND ${text(alias, executionId)} = w ->> 1 AND ${text(alias, name)} = w ->> 2`
   const columns = [c.flowName, c.executionId, c.clockName, c.deferredName, c.dueAtMs, c.completedAtMs]
   return {
     "clocks delete": `DELETE FROM ${c.table} AS c USING ${rows} AS w WHERE ${key("c", c, c.clockName)}`,

@@ -4,11 +4,11 @@
 import { checkOptions } from "../../core/options.js"
 import { contentDigest } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
-import type { Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
+import type { Head, Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import { scopeOf, type ScopeOf, type ScopeOptions } from "../scope.js"
 import { reading, withSession, type Connection, type PostgresDatabase } from "./connection.js"
-import { FloorReader, segments, type Segment, type StoredFloor } from "./journal.js"
+import { FloorReader, namingSeqs, segments, type Segment, type StoredFloor } from "./journal.js"
 import { RecordedDigests, throughJsonb } from "./jsonb.js"
 import { namesOf, type PostgresNameMapping, type PostgresNames, type TableKey } from "./names.js"
 import { openUrl, type OpenUrlOptions } from "./open.js"
@@ -56,7 +56,7 @@ const tables: readonly TableKey[] = ["runs", "journal", "checkpoints", "clocks",
 /** Runs whose rows are asked for together. Small runs would otherwise cost a query each. */
 const runsAnAnswer = 256
 /** Entries after which waiting runs are answered, so that large ones do not pile up. */
-const entriesAnAnswer = 50_000
+const entriesAnAnswer = 20_000
 
 /** Looks at the tables of a store. */
 export async function lookAt(connection: Connection, names: PostgresNames, keys: readonly TableKey[]): Promise<Schema> {
@@ -76,29 +76,30 @@ export async function opening(connection: Connection, names: PostgresNames, opti
 }
 
 /** Verifies what the connection sees. */
-export async function verifying({ connection, schema, scope, except, leftOut }: Opened, options: PostgresVerifyOptions): Promise<Verification> {
-  const chosen = scope.kind === "runs" ? new Set(scope.ids) : undefined
-  const inScope = (runId: string): boolean => !except.has(runId) && (chosen?.has(runId) ?? true)
+export async function verifying(opened: Opened, options: PostgresVerifyOptions): Promise<Verification> {
+  const { connection, schema, scope, except, leftOut } = opened
   const journal = journalStatements(schema, scope)
   const { exit, metadata } = schema.completions
   const recorded =
     exit.kind === "jsonb" || metadata.kind === "jsonb" ? new RecordedDigests(options.strict === true, options.digest) : undefined
+  const rows = new RowReader(connection, schema, {
+    ...(options.digest !== undefined && { digest: options.digest }),
+    ...(recorded !== undefined && { recorded })
+  })
+  // The machine is given digests and computes none. Told of no function, it would report that it did.
+  const digest = options.digest === contentDigest ? undefined : (options.digest ?? contentDigest)
+  const { strict, maxUnexplained, asOfMs, baseline, heads } = options
   const rebuild = new Rebuild({
-    ...(options.strict !== undefined && { strict: options.strict }),
-    ...(options.maxUnexplained !== undefined && { maxUnexplained: options.maxUnexplained }),
-    ...(options.asOfMs !== undefined && { asOfMs: options.asOfMs }),
-    ...(options.baseline !== undefined && { baseline: Array.from(options.baseline).filter(({ runId }) => inScope(runId)) }),
-    ...(options.heads !== undefined && { heads: options.heads }),
-    // The machine is given digests and computes none; given a function, it reports that the host did.
-    digest: options.digest ?? contentDigest,
+    ...(strict !== undefined && { strict }),
+    ...(maxUnexplained !== undefined && { maxUnexplained }),
+    ...(asOfMs !== undefined && { asOfMs }),
+    ...(baseline !== undefined && { baseline: await inScope(Array.from(baseline), opened, rows) }),
+    ...(heads !== undefined && { heads }),
+    ...(digest !== undefined && { digest }),
     wholeStore: leftOut === undefined,
     ...(leftOut !== undefined && { leftOut })
   })
   try {
-    const rows = new RowReader(connection, schema, {
-      ...(options.digest !== undefined && { digest: options.digest }),
-      ...(recorded !== undefined && { recorded })
-    })
     const total =
       options.onProgress !== undefined && scope.kind === "all"
         ? Number((await connection.rows(journal.count))[0]?.[0])
@@ -115,8 +116,7 @@ export async function verifying({ connection, schema, scope, except, leftOut }: 
     }
     await loop.end()
     recorded?.rest()
-    await rows.answer(rebuild, rebuild.endRuns())
-    const unreadable = leftOut === undefined ? await sweep(rebuild, rows, goesOn) : 0
+    const unreadable = await answerRest(rebuild, rows, leftOut === undefined, goesOn)
     if (unreadable === undefined) return rebuild.finishPartial()
     const verification = rebuild.finish()
     const spelled = await throughJsonb(verification.findings, rows.textsOf)
@@ -132,21 +132,35 @@ export async function verifying({ connection, schema, scope, except, leftOut }: 
   }
 }
 
-/** Looks at stored rows that no run asked for; says how many could not be reached, or nothing when the caller stopped the work. */
-async function sweep(rebuild: Rebuild, rows: RowReader, goesOn: () => boolean): Promise<number | undefined> {
+/** What an earlier report covered of the runs in scope: of others nothing is known now, and they are not gone. */
+async function inScope(baseline: readonly Head[], { scope, except }: ScopeOf, rows: RowReader): Promise<readonly Head[]> {
+  const here = baseline.filter(({ runId }) => !except.has(runId))
+  if (scope.kind === "all") return here
+  const chosen = new Set(scope.kind === "runs" ? scope.ids : await rows.liveAmong(here.map(({ runId }) => runId)))
+  return here.filter(({ runId }) => chosen.has(runId))
+}
+
+/**
+ * Looks at stored rows that name another run's execution, and at those that no run asked for. Says how many no journal can mean, or
+ * nothing when the caller stopped the work.
+ */
+async function answerRest(rebuild: Rebuild, rows: RowReader, whole: boolean, goesOn: () => boolean): Promise<number | undefined> {
   const stored = await rows.counts()
-  // Usually every stored row was seen with some run already, and nothing is left to sweep.
-  if (stored.clocks !== rows.clocksRead || stored.completions !== rows.completionsRead) {
-    for await (const pairs of rows.executions()) {
-      await rows.answer(rebuild, rebuild.sweepText(pairs))
-      if (!goesOn()) return undefined
-    }
+  // When every stored row was seen with some run already, nothing is left to sweep.
+  const swept = stored.clocks === rows.clocksRead && stored.completions === rows.completionsRead
+  await rows.answer(rebuild, rebuild.endRuns())
+  if (!whole || swept) return 0
+  for await (const pairs of rows.executions()) {
+    await rows.answer(rebuild, rebuild.sweepText(pairs))
+    if (!goesOn()) return undefined
   }
-  return Math.max(0, stored.clocks - rows.clocksRead) + Math.max(0, stored.completions - rows.completionsRead)
+  return rows.nameless()
 }
 
 function unreadableRows(count: number): Verification["notChecked"] {
-  return count === 0 ? [] : [{ what: "rows_unreadable", meaning: "stored rows whose flow or execution is no UTF-8 text", count }]
+  return count === 0
+    ? []
+    : [{ what: "rows_unreadable", meaning: "stored rows whose flow, execution or name is no UTF-8 text", count }]
 }
 
 /** Turns pages, floors and ids asked for, all in order of run, into the runs of a rebuild. */
@@ -190,7 +204,9 @@ class RunLoop {
       this.#begin(segment.runId, await this.#floorOf(segment.runId))
     }
     this.#waitingEntries += segment.entries
-    this.#rebuild.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types, 0)
+    namingSeqs(segment.runId, () =>
+      this.#rebuild.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types, 0)
+    )
     this.#recorded?.push(segment)
   }
 
