@@ -12,9 +12,9 @@ import { EngineTrapError, fromThrown, JournalFoldError } from "./errors.js"
 export type Glue = typeof glue
 
 /** Where a module can be had from: its address, its bytes, a response that carries them, or the compiled module. */
-export type ModuleSource = string | URL | Response | BufferSource | WebAssembly.Module
+export type ModuleSource = string | URL | Response | ArrayBuffer | ArrayBufferView | WebAssembly.Module
 
-let ready = false
+let state: "absent" | "ready" | "broken" = "absent"
 let generation = 0
 let provided: BufferSource | WebAssembly.Module | undefined
 let initializing: Promise<void> | undefined
@@ -34,8 +34,13 @@ export function provide(source: BufferSource | WebAssembly.Module): void {
 }
 
 function start(source: BufferSource | WebAssembly.Module): void {
-  glue.initSync({ module: source })
-  ready = true
+  const module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source)
+  // The glue would keep another module for good, once it was made an instance of.
+  if (!WebAssembly.Module.exports(module).some(({ name }) => name === "inbox")) {
+    throw new JournalFoldError("not_initialized", "the module that was given is another one than this package's")
+  }
+  glue.initSync({ module })
+  state = "ready"
 }
 
 /**
@@ -45,16 +50,15 @@ function start(source: BufferSource | WebAssembly.Module): void {
  * @param source Where to load it from; by default the file beside this one.
  */
 export function init(source?: ModuleSource | Promise<ModuleSource>): Promise<void> {
-  if (ready) return Promise.resolve()
-  initializing ??= load(source).then(
-    (module) => {
-      if (!ready) start(module)
-    },
-    (error: unknown) => {
+  if (state !== "absent") return Promise.resolve()
+  initializing ??= load(source)
+    .then((module) => {
+      if (state === "absent") start(module)
+    })
+    .catch((error: unknown) => {
       initializing = undefined
       throw error
-    }
-  )
+    })
   return initializing
 }
 
@@ -63,7 +67,8 @@ async function load(given?: ModuleSource | Promise<ModuleSource>): Promise<Buffe
   if (source === undefined) return host.loadSync() ?? host.load()
   if (typeof source === "string" || source instanceof URL) return compile(await fetch(source))
   if (typeof Response === "function" && source instanceof Response) return compile(source)
-  return source as BufferSource | WebAssembly.Module
+  // Not left to the synchronous start: a page may not compile much while it waits.
+  return source instanceof WebAssembly.Module ? source : WebAssembly.compile(source as BufferSource)
 }
 
 async function compile(response: Response): Promise<WebAssembly.Module> {
@@ -74,17 +79,28 @@ async function compile(response: Response): Promise<WebAssembly.Module> {
 }
 
 function instance(): Glue {
-  if (!ready) {
-    const source = provided ?? host.loadSync()
-    if (source === undefined) {
-      throw new JournalFoldError(
-        "not_initialized",
-        "the module is not loaded yet: call init() of the same subpath and await it before anything else"
-      )
-    }
-    start(source)
-  }
+  if (state === "absent") start(provided ?? loadNow())
+  else if (state === "broken" && !renewed()) throw new EngineTrapError("the module trapped and could not be made anew", undefined)
   return glue
+}
+
+function loadNow(): BufferSource | WebAssembly.Module {
+  let source: BufferSource | WebAssembly.Module | undefined
+  try {
+    source = host.loadSync()
+  } catch (cause) {
+    throw new JournalFoldError(
+      "not_initialized",
+      "the module's file is not beside this package's code, as happens in a bundle: import journal-fold/inline before anything else",
+      {},
+      { cause }
+    )
+  }
+  if (source !== undefined) return source
+  throw new JournalFoldError(
+    "not_initialized",
+    "the module is not loaded yet: call init() of the same subpath and await it before anything else"
+  )
 }
 
 /**
@@ -99,28 +115,36 @@ export function call<Result>(work: (module: Glue) => Result): Result {
     return work(module)
   } catch (error) {
     if (error instanceof Error && error.name === "JournalFold") throw fromThrown(error.message)
-    // A handle that was disposed of, or whose instance is gone, says so before the module is called.
+    // A handle that was disposed of, or whose instance is gone, says so before the module is called; so does what is too large.
     if (error instanceof JournalFoldError) throw error
-    throw restart(error)
+    throw trapped(error)
   }
 }
 
-function restart(cause: unknown): EngineTrapError {
+function trapped(cause: unknown): EngineTrapError {
   let message = ""
   try {
     message = glue.last_panic()
   } catch {
     // The instance is too far gone to say why.
   }
+  const outcome = renewed() ? "was made anew" : "could not be made anew yet"
+  const reason = message || (cause instanceof Error ? cause.message : String(cause))
+  return new EngineTrapError(`the module trapped and ${outcome}: ${reason}`, cause)
+}
+
+/** Makes the instance anew, and says whether that worked; if not, the next call tries again. Objects of the old one are gone anyhow. */
+function renewed(): boolean {
+  state = "broken"
   generation += 1
   memory = undefined
   try {
     glue.__wbg_reset_state()
   } catch {
-    ready = false
+    return false
   }
-  const reason = message || (cause instanceof Error ? cause.message : String(cause))
-  return new EngineTrapError(`the module trapped and was made anew: ${reason}`, cause)
+  state = "ready"
+  return true
 }
 
 /** A view of the module's memory. Taken anew after every call that may grow it. */

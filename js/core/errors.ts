@@ -184,6 +184,7 @@ export function invalid(
 export function describe(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
   if (typeof value === "bigint") return `${value}n`
+  if (typeof value === "function") return "a function"
   if (value === null || typeof value !== "object") return String(value)
   if (Array.isArray(value)) return `an array of ${value.length}`
   return `an object of ${Object.prototype.toString.call(value).slice(8, -1)}`

@@ -1,17 +1,18 @@
 /** The module's JSON reader and writer, held against `JSON.parse` and `JSON.stringify` themselves. */
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import fc from "fast-check"
-import { beforeAll, describe, expect, it } from "vitest"
-import { load, makeTestBuild, type TestGlue } from "./test-build.js"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { copyOfPackage, load, removeCopies, type Engine, type TestGlue } from "./copies.js"
 
-type Engine = typeof import("../../js/core/engine.js")
-type Inbox = typeof import("../../js/core/inbox.js")
+type Inbox = typeof import("../../pkg/core/inbox.js")
+
+afterAll(removeCopies)
 
 let engine: Engine
 let inbox: Inbox
 
 beforeAll(async () => {
-  const folder = makeTestBuild("json")
+  const folder = copyOfPackage({ testModule: true })
   engine = await load<Engine>(folder, "core/engine.js")
   inbox = await load<Inbox>(folder, "core/inbox.js")
 })

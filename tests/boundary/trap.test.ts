@@ -2,18 +2,17 @@
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { beforeAll, describe, expect, it, vi } from "vitest"
-import { load, makeTestBuild, type TestGlue } from "./test-build.js"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { copyOfPackage, load, removeCopies, type DeferredClock, type Engine, type TestGlue } from "./copies.js"
 
-type Engine = typeof import("../../js/core/engine.js")
-type DeferredClock = typeof import("../../js/folds/deferred-clock/index.js")
+afterAll(removeCopies)
 
 let folder: URL
 let engine: Engine
 let clocks: DeferredClock
 
 beforeAll(async () => {
-  folder = makeTestBuild("trap")
+  folder = copyOfPackage({ testModule: true })
   engine = await load<Engine>(folder, "core/engine.js")
   clocks = await load<DeferredClock>(folder, "folds/deferred-clock/index.js")
   // The hook shows every panic in the console too; here they are meant.
@@ -59,6 +58,16 @@ describe("a trap", () => {
     works()
   })
 
+  it("in the middle of many objects leaves none of them, and numbers begin anew", () => {
+    const before = testing((glue) => glue.object_count())
+    const many = Array.from({ length: 20_000 }, () => new clocks.Fold())
+    expect(testing((glue) => glue.object_count())).toBe(before + many.length)
+    thrownBy(() => testing((glue) => glue.test_panic()))
+    expect(testing((glue) => glue.object_count())).toBe(0)
+    for (const fold of many) fold.dispose()
+    works()
+  })
+
   it("may come many times in a row", () => {
     for (let time = 0; time < 20; time++) {
       expect(thrownBy(() => testing((glue) => glue.test_panic())).code).toBe("engine_trap")
@@ -88,6 +97,32 @@ describe("a trap", () => {
     for (const fold of young) expect(fold.state().clocks).toHaveLength(1)
     for (const fold of young) fold.dispose()
     expect(thrownBy(() => young[0]?.state()).code).toBe("disposed")
+  })
+})
+
+describe("an instance that cannot be made anew", () => {
+  it("is tried again by every call, until it can", () => {
+    const old = new clocks.Fold()
+    const { Instance } = WebAssembly
+    WebAssembly.Instance = class {
+      constructor() {
+        throw new RangeError("no memory for another instance")
+      }
+    } as never
+    try {
+      expect(thrownBy(() => testing((glue) => glue.test_panic())).message).toMatch(/could not be made anew yet: .*a deliberate panic/s)
+      expect(thrownBy(works).code).toBe("engine_trap")
+    } finally {
+      WebAssembly.Instance = Instance
+    }
+    works()
+    expect(thrownBy(() => old.state()).code).toBe("engine_restarted")
+    old.dispose()
+  })
+
+  it("does not come of making it anew five hundred times", () => {
+    for (let time = 0; time < 500; time++) thrownBy(() => testing((glue) => glue.test_panic()))
+    works()
   })
 })
 
