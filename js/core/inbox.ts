@@ -5,11 +5,18 @@
  * to a new character; so text that is not well formed goes another way: in a JSON text as an escape, in a name as WTF-8.
  */
 import { memoryBuffer, type Glue } from "./engine.js"
+import { invalid } from "./errors.js"
 
 const encoder = new TextEncoder()
 
+/** Most bytes that can be written at once. */
+const maxBytes = 2 ** 31
+/** UTF-16 units of a text from which on its bytes are counted first, rather than three of them allowed for each unit. */
+const countedUnits = 2 ** 24
+
 /** Memory of at least `capacity` bytes, as a view that holds until the next call into the module. */
 export function inbox(module: Glue, capacity: number): Uint8Array {
+  if (capacity > maxBytes) throw invalid("too_large", `at most ${maxBytes} bytes at once`, capacity)
   const address = module.inbox(capacity)
   return new Uint8Array(memoryBuffer(module), address, capacity)
 }
@@ -39,13 +46,16 @@ export function encodeName(name: string, into: Uint8Array): number {
 
 /** Writes a JSON text and says how many bytes it took. */
 export function writeJson(module: Glue, text: string): number {
-  const safe = wellFormedJson(text)
-  return encoder.encodeInto(safe, inbox(module, safe.length * 3)).written
+  return writeText(module, wellFormedJson(text))
 }
 
 /** Writes any text as its UTF-8, unpaired surrogates as U+FFFD, and says how many bytes it took. */
 export function writeText(module: Glue, text: string): number {
-  return encoder.encodeInto(text, inbox(module, text.length * 3)).written
+  return encoder.encodeInto(text, inbox(module, mostBytes(text))).written
+}
+
+function mostBytes(text: string): number {
+  return text.length < countedUnits ? text.length * 3 : byteLength(text)
 }
 
 /** Writes several byte strings one behind another. */
@@ -62,7 +72,10 @@ export function writeBytes(module: Glue, parts: readonly Uint8Array[]): void {
 
 const unpaired = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 
-/** The same JSON text with every raw unpaired surrogate as an escape. They can only stand inside texts, where that is the same. */
+/**
+ * The same JSON text with every raw unpaired surrogate as an escape. It can only stand inside texts, where that is the same; but behind
+ * a backslash it spoils an escape, and there a character stands in for it that spoils it too.
+ */
 export function wellFormedJson(text: string): string {
   if (text.isWellFormed()) return text
   return text.replace(unpaired, (unit, place: number) =>
@@ -91,7 +104,7 @@ export function writePage(module: Glue, rows: PageRows): number {
   const { count, texts } = rows
   const joined = texts.join("")
   const head = count * 13
-  let into = inbox(module, head + joined.length * 3)
+  let into = inbox(module, head + mostBytes(joined))
   const ends = new Uint32Array(count)
   let length: number
   if (joined.isWellFormed()) {
@@ -105,7 +118,7 @@ export function writePage(module: Glue, rows: PageRows): number {
     }
   } else {
     const safe = texts.map(wellFormedJson)
-    into = inbox(module, head + safe.reduce((sum, text) => sum + text.length * 3, 0))
+    into = inbox(module, head + safe.reduce((sum, text) => sum + mostBytes(text), 0))
     length = 0
     for (let row = 0; row < count; row++) {
       length += encoder.encodeInto(safe[row] as string, into.subarray(head + length)).written
@@ -143,17 +156,18 @@ function writeHead(
   into.set(types.subarray(0, count), count * 12)
 }
 
+/** Bytes of a text's UTF-8, unpaired surrogates as U+FFFD. */
 function byteLength(text: string): number {
   let bytes = text.length
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)
     if (unit < 0x80) continue
     if (unit < 0x800) bytes += 1
-    else if (unit >= 0xd800 && unit <= 0xdbff) {
-      // A pair: two units, four bytes.
+    else {
       bytes += 2
-      at += 1
-    } else bytes += 2
+      // A pair: two units, four bytes.
+      if ((unit & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00) at += 1
+    }
   }
   return bytes
 }

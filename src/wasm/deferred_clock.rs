@@ -43,6 +43,7 @@ pub fn stage_floor(seq: i64, compacted: bool, state_length: usize) {
     FLOORS.with_borrow_mut(|floors| floors.push(StagedFloor { seq: (seq as u64).min(MAX_SEQ), compacted, state }));
 }
 
+/// Takes the staged checkpoints, whatever becomes of the call: none is left for another run.
 fn with_floors<T>(call: impl FnOnce(&mut dyn Iterator<Item = Floor<'_>>) -> T) -> T {
     let staged = FLOORS.take();
     let mut floors = staged.iter().map(|floor| Floor {
@@ -62,10 +63,10 @@ pub fn run_new() -> u32 {
 /// Begins a run, whose id is in the inbox, from the staged checkpoints. A bound that is not a number is none.
 #[wasm_bindgen]
 pub fn run_begin(number: u32, id_length: usize, bound: Option<f64>) -> Result<(), JsValue> {
-    objects::run(number, |run| {
-        let bound = bound.map(Bound::new).transpose()?;
-        inbox::with(|inbox| {
-            with_floors(|floors| run.begin(inbox.bytes(0, id_length), Floor::pick(floors), bound))
+    with_floors(|floors| {
+        objects::run(number, |run| {
+            let bound = bound.map(Bound::new).transpose()?;
+            inbox::with(|inbox| run.begin(inbox.bytes(0, id_length), Floor::pick(floors), bound))
         })
     })
 }
@@ -239,8 +240,8 @@ fn baseline(text: &[u8]) -> Result<Vec<Baseline>, Error> {
 /// Begins a run, whose id is in the inbox, with the staged checkpoints.
 #[wasm_bindgen]
 pub fn rebuild_begin_run(number: u32, id_length: usize) -> Result<(), JsValue> {
-    objects::rebuild(number, |rebuild| {
-        inbox::with(|inbox| with_floors(|floors| rebuild.begin_run(inbox.bytes(0, id_length), floors)))
+    with_floors(|floors| {
+        objects::rebuild(number, |rebuild| inbox::with(|inbox| rebuild.begin_run(inbox.bytes(0, id_length), floors)))
     })
 }
 

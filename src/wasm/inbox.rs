@@ -14,29 +14,23 @@ thread_local! {
     static INBOX: RefCell<Inbox> = RefCell::default();
 }
 
-/// Memory for at least `capacity` bytes, as its address. It stays in place until a larger one is asked for; the view of memory
-/// must be taken anew after every call, because a call may grow it.
+/// An inbox larger than this is not kept for what needs far less.
+const KEPT_WORDS: usize = 8 << 20;
+
+/// Memory for at least `capacity` bytes, as its address. Its content and its place hold until the next call of this function; the
+/// view of memory must be taken anew after every call, because any call may grow it.
 #[wasm_bindgen]
 pub fn inbox(capacity: usize) -> *const u64 {
     INBOX.with_borrow_mut(|inbox| {
         let words = capacity.div_ceil(8);
-        if words > inbox.words.len() {
-            // Nothing in it is worth copying.
+        let have = inbox.words.len();
+        if words > have || (have > KEPT_WORDS && words < have / 8) {
+            // Nothing in it is worth copying, and the old one need not be there beside the new one.
             inbox.words = Vec::new();
-            inbox.words.resize(words.next_power_of_two(), 0);
+            inbox.words = vec![0; if words < KEPT_WORDS { words.next_power_of_two() } else { words }];
         }
         inbox.words.as_ptr()
     })
-}
-
-/// Gives the inbox's memory back when it is larger than `keep` bytes.
-#[wasm_bindgen]
-pub fn inbox_shrink(keep: usize) {
-    INBOX.with_borrow_mut(|inbox| {
-        if inbox.words.len() > keep.div_ceil(8) {
-            inbox.words = Vec::new();
-        }
-    });
 }
 
 /// Reads the inbox.

@@ -17,32 +17,42 @@ pub(super) enum Object {
     Verification(Box<Verification>),
 }
 
+#[derive(Default)]
+struct Objects {
+    slots: Vec<Option<Object>>,
+    free: Vec<u32>,
+}
+
 thread_local! {
-    static OBJECTS: RefCell<Vec<Option<Object>>> = const { RefCell::new(Vec::new()) };
+    static OBJECTS: RefCell<Objects> = RefCell::default();
 }
 
 /// Keeps an object and gives its number.
 pub(super) fn keep(object: Object) -> u32 {
     OBJECTS.with_borrow_mut(|objects| {
-        let free = objects.iter().position(Option::is_none).unwrap_or(objects.len());
-        if free == objects.len() {
-            objects.push(None);
+        let number = objects.free.pop().unwrap_or(objects.slots.len() as u32);
+        match objects.slots.get_mut(number as usize) {
+            Some(slot) => *slot = Some(object),
+            None => objects.slots.push(Some(object)),
         }
-        if let Some(slot) = objects.get_mut(free) {
-            *slot = Some(object);
-        }
-        free as u32
+        number
     })
 }
 
 /// Takes an object out.
 pub(super) fn take(number: u32) -> Option<Object> {
-    OBJECTS.with_borrow_mut(|objects| objects.get_mut(number as usize).and_then(Option::take))
+    OBJECTS.with_borrow_mut(|objects| {
+        let taken = objects.slots.get_mut(number as usize).and_then(Option::take);
+        if taken.is_some() {
+            objects.free.push(number);
+        }
+        taken
+    })
 }
 
 fn with<T>(number: u32, call: impl FnOnce(Option<&mut Object>) -> Result<T, Error>) -> Result<T, JsValue> {
     OBJECTS
-        .with_borrow_mut(|objects| call(objects.get_mut(number as usize).and_then(Option::as_mut)))
+        .with_borrow_mut(|objects| call(objects.slots.get_mut(number as usize).and_then(Option::as_mut)))
         .map_err(thrown)
 }
 
@@ -86,5 +96,5 @@ pub fn free(number: u32) {
 /// How many objects there are, for tests of leaks.
 #[wasm_bindgen]
 pub fn object_count() -> usize {
-    OBJECTS.with_borrow(|objects| objects.iter().flatten().count())
+    OBJECTS.with_borrow(|objects| objects.slots.iter().flatten().count())
 }

@@ -201,5 +201,10 @@ describe("the tables of codes and findings", () => {
   it("are the same in Rust and in TypeScript", () => {
     const codes = Object.keys(JSON.parse(call((module) => module.error_codes())) as object)
     expect(union("core/errors.ts", "ErrorCode")).toEqual(codes.sort())
+    const ids = Object.keys(JSON.parse(call((module) => module.finding_ids())) as object)
+    // A fold's type has its own of them; the table has those of every fold.
+    const own = union("folds/deferred-clock/types.ts", "FindingId")
+    expect(own.length).toBeGreaterThan(10)
+    expect(own.filter((id) => !ids.includes(id))).toEqual([])
   })
 })

@@ -71,16 +71,13 @@ export class PageBuilder implements PageRows {
 
   /** Adds an entry; `true` when the page is full and has to be taken away. */
   add(entry: Entry | EntryText): boolean {
-    if (typeof entry !== "object" || entry === null) throw invalid("argument_invalid", "an entry", entry)
     const { payloadText } = entry as EntryText
     let text: string
-    if (payloadText === undefined) text = jsonOf((entry as Entry).payload, "the payload")
-    else if (typeof payloadText === "string") text = payloadText
-    else throw invalid("argument_invalid", "payloadText as text", payloadText)
+    if (typeof payloadText === "string") text = payloadText
+    else if (payloadText === undefined && "payload" in entry) text = jsonOf(entry.payload, "the payload")
+    else throw invalid("argument_invalid", "payloadText as text, or a payload", payloadText)
     const row = this.count
-    this.seqs[row] = typeof entry.seq === "number" && entry.seq >= 0 && Number.isSafeInteger(entry.seq)
-      ? BigInt(entry.seq)
-      : seqOf(entry.seq)
+    this.seqs[row] = seqOf(entry.seq)
     this.types[row] = typeCodeOf(entry.eventType)
     this.texts.push(text)
     this.count = row + 1

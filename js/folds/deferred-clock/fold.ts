@@ -23,7 +23,7 @@ export const initial: Encoded = Object.freeze({ clocks: Object.freeze([]), defer
 
 /** How a {@link Fold} begins. */
 export interface FoldOptions {
-  /** The run, for messages. */
+  /** The run: named in messages, and entries of another one are refused. */
   readonly runId?: string
   /** The run's checkpoints; the compacted one with the highest seq is the floor. */
   readonly floors?: Iterable<Floor>
@@ -43,16 +43,19 @@ export interface FoldOptions {
  */
 export class Fold implements Disposable {
   readonly #handle: Handle
+  readonly #runId: string | undefined
 
   /**
    * @throws `fold_incomplete` when the floor keeps no fold; `bound_below_floor`, `bound_invalid`; `state_malformed`
    */
   constructor(options?: FoldOptions) {
-    const { runId = "", floors, upTo, state } = checkOptions(options, ["runId", "floors", "upTo", "state"])
+    const { runId, floors, upTo, state } = checkOptions(options, ["runId", "floors", "upTo", "state"])
+    if (runId !== undefined && typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
     if (upTo !== undefined && typeof upTo !== "number") throw invalid("bound_invalid", "a finite number", upTo)
     if (state !== undefined && (floors !== undefined || upTo !== undefined)) {
       throw new JournalFoldError("option_invalid", "expected a state or floors, found both")
     }
+    this.#runId = runId
     this.#handle = new Handle(call((module) => module.run_new()))
     try {
       const number = this.#handle.number
@@ -62,7 +65,7 @@ export class Fold implements Disposable {
         call((module) => module.run_begin_from(number, writeJson(module, text)))
       } else {
         stageFloors(floors)
-        call((module) => module.run_begin(number, writeName(module, runId), upTo))
+        call((module) => module.run_begin(number, writeName(module, runId ?? ""), upTo))
       }
     } catch (error) {
       this.#handle.dispose()
@@ -73,13 +76,15 @@ export class Fold implements Disposable {
   /** Folds entries in ascending seq: one page of bytes, or entries one by one. */
   push(entries: Page | Iterable<Entry | EntryText | Page>): void {
     feed(
-      Symbol.iterator in entries ? entries : [entries],
-      undefined,
+      entries,
+      this.#runId,
       (page) => call((module) => module.run_push(this.#handle.number, page.count, writePage(module, page))),
-      (page) => pushBytes(page, (rows, length) => call((module) => {
-        writeBytePage(module, page.bytes, page.ends, page.seqs, page.types)
-        module.run_push(this.#handle.number, rows, length)
-      }))
+      ({ bytes, ends, seqs, types }) =>
+        call((module) => {
+          const { number } = this.#handle
+          writeBytePage(module, bytes, ends, seqs, types)
+          module.run_push(number, seqs.length, bytes.byteLength)
+        })
     )
   }
 
@@ -163,16 +168,15 @@ export class Fold implements Disposable {
   }
 }
 
-/** Hands entries to the module page by page. */
+/** Hands entries to the module page by page. Those that name another run than `runId` are refused. */
 export function feed(
-  entries: Iterable<Entry | EntryText | Page>,
+  entries: Page | Iterable<Entry | EntryText | Page>,
   runId: string | undefined,
   pushRows: (page: PageBuilder) => void,
   pushPage: (page: Page) => void
 ): void {
-  if (typeof entries !== "object" || entries === null || !(Symbol.iterator in entries)) {
-    throw invalid("argument_invalid", "entries that can be iterated", entries)
-  }
+  if (typeof entries !== "object" || entries === null) throw invalid("argument_invalid", "a page, or entries to iterate", entries)
+  const all = Symbol.iterator in entries ? entries : [entries]
   const builder = new PageBuilder()
   const flush = (): void => {
     if (builder.count === 0) return
@@ -182,25 +186,23 @@ export function feed(
       builder.clear()
     }
   }
-  for (const entry of entries) {
-    if (runId !== undefined && entry.runId !== undefined && entry.runId !== runId) {
-      throw new JournalFoldError(
-        "argument_invalid",
-        `expected entries of run ${describe(runId)}, found one of run ${describe(entry.runId)}`,
-        { runId, expected: runId, found: String(entry.runId) }
-      )
+  try {
+    for (const entry of all) {
+      if (typeof entry !== "object" || entry === null) throw invalid("argument_invalid", "an entry", entry)
+      if (runId !== undefined && entry.runId !== undefined && entry.runId !== runId) {
+        throw invalid("argument_invalid", `entries of run ${describe(runId)}`, entry.runId, { runId })
+      }
+      if (isPage(entry)) {
+        flush()
+        pushPage(checkPage(entry))
+      } else if (builder.add(entry)) flush()
     }
-    if (isPage(entry)) {
-      flush()
-      pushPage(checkPage(entry))
-    } else if (builder.add(entry)) flush()
+  } catch (error) {
+    // What came before the entry that cannot be taken is folded all the same, so that a caller can go on from there.
+    flush()
+    throw error
   }
   flush()
-}
-
-/** Calls with a page's measures. */
-export function pushBytes(page: Page, push: (rows: number, length: number) => void): void {
-  push(page.seqs.length, page.bytes.byteLength)
 }
 
 /** Stages a run's checkpoints for the call that begins it. All are looked at before the first is staged. */
@@ -209,7 +211,8 @@ export function stageFloors(floors: Iterable<Floor> | undefined): void {
   const staged = Array.from(floors, (floor) => {
     if (typeof floor !== "object" || floor === null) throw invalid("argument_invalid", "a floor", floor)
     const seq = seqOf(floor.seq)
-    const compacted = floor.compactedAtMs !== null && floor.compactedAtMs !== undefined
+    if (floor.compactedAtMs === undefined) throw invalid("argument_invalid", "compactedAtMs as a time or null", undefined)
+    const compacted = floor.compactedAtMs !== null
     // What is no floor is never read.
     const text = !compacted ? "" : "stateText" in floor ? floor.stateText : stateTextOf(floor.state)
     if (typeof text !== "string") throw invalid("argument_invalid", "stateText as text", text)
@@ -277,25 +280,15 @@ export function fromCheckpointText(text: string): Encoded | undefined {
 
 function captured<Result>(run: Run, upTo: number, use: (fold: Fold) => Result): Result {
   if (typeof run !== "object" || run === null) throw invalid("argument_invalid", "a run", run)
-  const fold = new Fold({ runId: run.runId, ...(run.floors && { floors: run.floors }), upTo })
+  const { runId, floors, entries } = run
+  if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
+  if (typeof upTo !== "number") throw invalid("bound_invalid", "a finite number", upTo)
+  const fold = new Fold({ runId, ...(floors && { floors }), upTo })
   try {
-    fold.push(ofRun(run))
+    fold.push(entries)
     return use(fold)
   } finally {
     fold.dispose()
-  }
-}
-
-function* ofRun(run: Run): Iterable<Entry | EntryText | Page> {
-  for (const entry of run.entries) {
-    if (entry?.runId !== undefined && entry.runId !== run.runId) {
-      throw new JournalFoldError(
-        "argument_invalid",
-        `expected entries of run ${describe(run.runId)}, found one of run ${describe(entry.runId)}`,
-        { runId: run.runId }
-      )
-    }
-    yield entry
   }
 }
 

@@ -1,4 +1,5 @@
 /** The names that a journal of this fold uses. */
+import { invalid } from "../../core/errors.js"
 
 /** The four event types. The place of each is its number in a page. */
 export const eventTypes: readonly [string, string, string, string] = Object.freeze([
@@ -18,5 +19,8 @@ const codes = new Map<string, number>(eventTypes.map((name, code) => [name, code
 
 /** The number of an event type in a page. */
 export function typeCodeOf(eventType: string): number {
-  return codes.get(eventType) ?? otherType
+  const code = codes.get(eventType)
+  if (code !== undefined) return code
+  if (typeof eventType !== "string") throw invalid("argument_invalid", "an event type as text", eventType)
+  return otherType
 }

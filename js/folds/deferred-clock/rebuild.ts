@@ -6,7 +6,7 @@ import { writeBytePage, writeBytes, writeJson, writeName, writePage } from "../.
 import { checkCount, checkOptions } from "../../core/options.js"
 import { contentDigest, type DigestFunction } from "../../digest.js"
 import { jsonOf } from "./entries.js"
-import { feed, pushBytes, stageFloors } from "./fold.js"
+import { feed, stageFloors } from "./fold.js"
 import type {
   Answer,
   Effects,
@@ -75,6 +75,7 @@ export class Rebuild implements Disposable {
   readonly #handle: Handle
   readonly #options: RebuildOptions
   readonly #digest: DigestFunction
+  #runId: string | undefined
 
   constructor(options?: RebuildOptions) {
     const checked = checkOptions(options, optionNames)
@@ -99,23 +100,24 @@ export class Rebuild implements Disposable {
    */
   beginRun(runId: string, floors?: Iterable<Floor>): void {
     if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
+    const { number } = this.#handle
     stageFloors(floors)
-    call((module) => module.rebuild_begin_run(this.#handle.number, writeName(module, runId)))
+    call((module) => module.rebuild_begin_run(number, writeName(module, runId)))
+    this.#runId = runId
   }
 
   /** Folds entries of the current run in ascending seq. */
   push(entries: Page | Iterable<Entry | EntryText | Page>): void {
     feed(
-      Symbol.iterator in entries ? entries : [entries],
-      undefined,
+      entries,
+      this.#runId,
       (page) => call((module) => module.rebuild_push(this.#handle.number, page.count, writePage(module, page))),
-      (page) =>
-        pushBytes(page, (rows, length) =>
-          call((module) => {
-            writeBytePage(module, page.bytes, page.ends, page.seqs, page.types)
-            module.rebuild_push(this.#handle.number, rows, length)
-          })
-        )
+      ({ bytes, ends, seqs, types }) =>
+        call((module) => {
+          const { number } = this.#handle
+          writeBytePage(module, bytes, ends, seqs, types)
+          module.rebuild_push(number, seqs.length, bytes.byteLength)
+        })
     )
   }
 
@@ -267,9 +269,10 @@ function digestText(
   return JSON.stringify(given)
 }
 
-/** A stored value as JSON: 64-bit integers in full, bytes as text that no recorded value can be. */
+/** A stored value as JSON: 64-bit integers in full; bytes, and numbers without a JSON text, as text that no recorded value can be. */
 function storedText(value: unknown): string {
-  if (typeof value === "bigint") return value.toString()
+  if (typeof value === "bigint" || Number.isSafeInteger(value)) return String(value)
+  if (typeof value === "number" && !Number.isFinite(value)) return `"${value}"`
   if (value instanceof Uint8Array) return JSON.stringify(`blob of ${value.byteLength} bytes`)
   return jsonOf(value, "a stored value")
 }

@@ -13,19 +13,23 @@ import type {
   Wanted
 } from "./types.js"
 
-/** Compares texts by their UTF-8 bytes, in which order runs are taken; UTF-16 order is another. */
+/**
+ * Compares texts by their UTF-8 bytes, in which order runs are taken: that of code points, where UTF-16 order is another. An unpaired
+ * surrogate counts as itself.
+ */
 export function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let at = 0; at < length; at++) {
-    const left = a.charCodeAt(at)
-    const right = b.charCodeAt(at)
-    if (left !== right) {
-      // Surrogates stand for code points above every other unit.
-      const lift = (unit: number): number => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x2000 : unit >= 0xe000 ? unit - 0x800 : unit)
-      return lift(left) - lift(right)
-    }
+    if (a.charCodeAt(at) === b.charCodeAt(at)) continue
+    // Behind a high surrogate that both have, one may have a pair and the other not.
+    const before = at === 0 ? 0 : codePoint(a, at - 1) - codePoint(b, at - 1)
+    return before || codePoint(a, at) - codePoint(b, at)
   }
   return a.length - b.length
+}
+
+function codePoint(text: string, at: number): number {
+  return text.codePointAt(at) as number
 }
 
 /** Rows by flow and execution. */
