@@ -1,0 +1,39 @@
+// Ours and the rival in one process, in turn, so that a slow moment of the machine meets both.
+
+/** Runs `work` once and gives nanoseconds. */
+function once(work) {
+  const started = process.hrtime.bigint()
+  work()
+  return Number(process.hrtime.bigint() - started)
+}
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[sorted.length >> 1]
+}
+
+/**
+ * Measures both in turn for `rounds` rounds after one that does not count, and gives the best and the median of each, a unit.
+ */
+export function inTurn(ours, rival, { units, rounds }) {
+  const times = { ours: [], rival: [] }
+  for (let round = -1; round < rounds; round++) {
+    globalThis.gc?.()
+    const a = once(ours)
+    globalThis.gc?.()
+    const b = rival === undefined ? Number.NaN : once(rival)
+    if (round < 0) continue
+    times.ours.push(a / units)
+    times.rival.push(b / units)
+  }
+  return {
+    ours: { best: Math.min(...times.ours), median: median(times.ours) },
+    rival: { best: Math.min(...times.rival), median: median(times.rival) }
+  }
+}
+
+/** Rounds for a size, so that small ones are repeated often and large ones end. */
+export function roundsFor(units, quick) {
+  const rounds = units <= 2_000 ? 60 : units <= 20_000 ? 25 : units <= 200_000 ? 9 : 5
+  return quick ? Math.min(rounds, 5) : rounds
+}
