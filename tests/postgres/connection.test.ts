@@ -48,6 +48,13 @@ describe("a store is reached by", () => {
     expect(client.listenerCount("error")).toBe(0)
   })
 
+  it("a client for one piece of work at a time", async () => {
+    const first = verify(client)
+    await expect(verify(client)).rejects.toMatchObject({ code: "store_busy" })
+    expect(await first).toEqual(expected)
+    expect(await verify(client)).toEqual(expected)
+  })
+
   it("a pool, which has its client back", async () => {
     expect(await verify(pool)).toEqual(expected)
     expect(pool.idleCount).toBe(pool.totalCount)

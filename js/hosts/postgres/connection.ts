@@ -5,9 +5,10 @@
  * Every value goes out and comes back as text, so that no parser a program has set for `int8`, `bytea` or `json` can change what is seen.
  * Rows come as arrays.
  */
-import { describe, invalid, JournalFoldError } from "../../core/errors.js"
+import { invalid, JournalFoldError } from "../../core/errors.js"
 import { throwIfAborted } from "../slices.js"
 import { isLost, postgresError, stateOf } from "./errors.js"
+import { pgliteSession } from "./pglite.js"
 
 /** A row, column by column. */
 export type Row = readonly (string | null)[]
@@ -18,7 +19,8 @@ interface QueryConfig {
   readonly rowMode: "array"
 }
 
-interface QueryResult {
+/** What a driver answers with. */
+export interface QueryResult {
   readonly rows: readonly unknown[]
   readonly rowCount?: number | null
   readonly affectedRows?: number
@@ -94,7 +96,7 @@ function isPool(db: PostgresClient | PostgresPool): db is PostgresPool {
 }
 
 /** Every statement goes through here: stopped when the caller wants to stop, and its errors typed. */
-async function asked<Result>(signal: AbortSignal | undefined, query: () => Promise<Result>, table?: string): Promise<Result> {
+export async function asked<Result>(signal: AbortSignal | undefined, query: () => Promise<Result>, table?: string): Promise<Result> {
   throwIfAborted(signal)
   try {
     return await query()
@@ -106,7 +108,7 @@ async function asked<Result>(signal: AbortSignal | undefined, query: () => Promi
 }
 
 /** A driver that ignores `rowMode` gives objects; columns are named c0, c1, … in their order. */
-function arrays(rows: readonly unknown[]): Row[] {
+export function arrays(rows: readonly unknown[]): Row[] {
   const [first] = rows
   return (first === undefined || Array.isArray(first) ? rows : rows.map((row) => Object.values(row as object))) as Row[]
 }
@@ -122,11 +124,18 @@ interface ClientStatus {
 
 const ignore = (): void => {}
 
+/** Clients that are at work. A second piece of work on one would find itself inside the transaction of the first. */
+const atWork = new WeakSet<PostgresClient>()
+
 async function withClient<Result>(
   client: PostgresClient,
   signal: AbortSignal | undefined,
   use: (session: Session) => Promise<Result>
 ): Promise<Result> {
+  if (atWork.has(client)) {
+    throw new JournalFoldError("store_busy", "the client is at work for another call: wait for it, or give a pool")
+  }
+  atWork.add(client)
   // A connection that drops between two statements is told as an event, which ends the process if nobody listens. The next statement
   // fails with it anyway.
   const { on, off } = client as ClientEvents
@@ -135,6 +144,7 @@ async function withClient<Result>(
     return await use(clientSession(client, signal))
   } finally {
     off?.call(client, "error", ignore)
+    atWork.delete(client)
   }
 }
 
@@ -147,7 +157,7 @@ async function withPool<Result>(
   signal: AbortSignal | undefined,
   use: (session: Session) => Promise<Result>
 ): Promise<Result> {
-  const client = (await asked(signal, async () => pool.connect() as Promise<PooledClient>))
+  const client = await asked(signal, async () => pool.connect() as Promise<PooledClient>)
   let broken = false
   try {
     return await withClient(client, signal, async (session) => cancelling(pool, session, signal, () => use(session)))
@@ -253,112 +263,4 @@ async function inTransaction(client: PostgresClient, query: (sql: string) => Pro
   }
   await query("RELEASE SAVEPOINT journal_fold_probe")
   return true
-}
-
-interface PGliteTransaction extends PGliteDatabase {
-  readonly rollback: () => Promise<void>
-}
-
-interface PGliteWhole extends PGliteDatabase {
-  readonly transaction: <Result>(work: (transaction: PGliteTransaction) => Promise<Result>) => Promise<Result>
-}
-
-const isolating = {
-  read: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
-  write: "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE READ WRITE",
-  wait: "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-} as const
-
-function pgliteSession(db: PGliteDatabase, signal: AbortSignal | undefined): Session {
-  // A transaction of PGlite's is an object of its own, which has everything but `transaction`.
-  const nested = !("transaction" in db)
-  let current = db
-  const query = async (sql: string, values: readonly string[]): Promise<QueryResult> =>
-    (await current.query(sql, values, { rowMode: "array" })) as QueryResult
-  return {
-    connection: {
-      rows: (sql, ...values) => asked(signal, async () => arrays((await query(sql, values)).rows)),
-      run: (table, sql, ...values) => asked(signal, async () => (await query(sql, values)).affectedRows ?? 0, table)
-    },
-    // It is one connection, and a transaction has it for itself.
-    alone: true,
-    inTransaction: () => Promise.resolve(nested),
-    async transaction(purpose, work) {
-      if (nested) throw new JournalFoldError("nested_transaction", `expected a PGlite database, found ${describe(db)}`)
-      try {
-        return await (db as PGliteWhole).transaction(async (transaction) => {
-          current = transaction
-          await query(isolating[purpose], [])
-          const result = await work()
-          throwIfAborted(signal)
-          if (purpose === "read") await transaction.rollback()
-          return result
-        })
-      } catch (error) {
-        throw postgresError(error)
-      } finally {
-        current = db
-      }
-    }
-  }
-}
-
-/**
- * Does `work` on one snapshot: in the caller's transaction, if there is one, or in its own.
- *
- * @throws `nested_transaction` when the caller's transaction is `READ COMMITTED` and one snapshot is needed: each statement would see
- *   another state of the store
- */
-export async function reading<Result>(session: Session, oneSnapshot: boolean, work: () => Promise<Result>): Promise<Result> {
-  if (!(await session.inTransaction())) {
-    return session.transaction("read", async () => {
-      await session.connection.rows(settings)
-      return work()
-    })
-  }
-  if (oneSnapshot && !session.alone) {
-    const [row] = await session.connection.rows("SELECT current_setting('transaction_isolation') AS c0")
-    const found = String(row?.[0])
-    if (found !== "repeatable read" && found !== "serializable") {
-      throw new JournalFoldError(
-        "nested_transaction",
-        `the connection is inside a transaction that is ${found}: each statement of it sees another state of the store. Begin it with ISOLATION LEVEL REPEATABLE READ, or verify outside of a transaction`,
-        { expected: "repeatable read", found }
-      )
-    }
-  }
-  return work()
-}
-
-/** For a transaction of ours: plans that are made for all rows of a cursor, and no time spent on compiling them. */
-export const settings =
-  "SELECT set_config('cursor_tuple_fraction', '1', true) AS c0, set_config('jit', 'off', true) AS c1"
-
-let cursors = 0
-
-/** A query whose rows are fetched some at a time. The transaction it was opened in holds it. */
-export class Cursor {
-  readonly #connection: Connection
-  readonly #name: string
-
-  private constructor(connection: Connection, name: string) {
-    this.#connection = connection
-    this.#name = name
-  }
-
-  static async open(connection: Connection, sql: string, ...values: readonly string[]): Promise<Cursor> {
-    cursors += 1
-    const name = `journal_fold_${cursors}`
-    await connection.rows(`DECLARE ${name} NO SCROLL CURSOR FOR ${sql}`, ...values)
-    return new Cursor(connection, name)
-  }
-
-  /** The next rows; none when there are no more. */
-  next(count: number): Promise<Row[]> {
-    return this.#connection.rows(`FETCH ${Math.trunc(count)} FROM ${this.#name}`)
-  }
-
-  async close(): Promise<void> {
-    await this.#connection.rows(`CLOSE ${this.#name}`)
-  }
 }

@@ -3,7 +3,8 @@
  * a time, as many as have come to a few megabytes so far; the core checks that seqs ascend.
  */
 import { isJournalFoldError, JournalFoldError } from "../../core/errors.js"
-import { Cursor, type Connection, type Row } from "./connection.js"
+import type { Connection, Row } from "./connection.js"
+import { Cursor } from "./cursor.js"
 import type { CheckpointStatements, JournalStatements } from "./statements.js"
 
 /** Entries of one run, as Postgres assembled them. */

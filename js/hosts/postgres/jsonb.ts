@@ -7,7 +7,7 @@
 import { isJournalFoldError } from "../../core/errors.js"
 import { contentDigest, verifyDigest, type DigestFunction } from "../../digest.js"
 import { Fold } from "../../folds/deferred-clock/fold.js"
-import type { Deferred, Finding, Floor, NotChecked, Note } from "../../folds/deferred-clock/types.js"
+import type { Deferred, ExecutionAddress, Finding, Floor, NotChecked, Note } from "../../folds/deferred-clock/types.js"
 import type { Segment } from "./journal.js"
 
 /** What a journal says of a completion. */
@@ -18,7 +18,7 @@ interface Recorded {
 }
 
 /** How `JSON.stringify` spells the value of a JSON text; nothing when it cannot. */
-export function respelled(text: string): string | undefined {
+function respelled(text: string): string | undefined {
   try {
     return JSON.stringify(JSON.parse(text))
   } catch {
@@ -27,7 +27,7 @@ export function respelled(text: string): string | undefined {
 }
 
 /** Whether a text is spelled as Postgres spells a `jsonb` value: one space behind each comma and colon, and none elsewhere. */
-export function isSpelledByJsonb(text: string): boolean {
+function isSpelledByJsonb(text: string): boolean {
   let lines: string
   try {
     // Line breaks inside of texts are escaped, so every one that is there stands between two parts.
@@ -179,14 +179,14 @@ function sameValue(count: number, firstRunId: string): Note {
   }
 }
 
-/** A completion's texts, asked for because they are not those that were recorded. */
+/** Gives the texts of all completions of some executions, where they are kept as texts. */
 export type TextsOf = (
-  addresses: readonly { readonly flowName: string; readonly executionId: string }[],
+  executions: readonly ExecutionAddress[],
   take: (address: string, exit: string | null, metadata: string | null) => void
 ) => Promise<void>
 
-/** Findings whose rows are asked for together. */
-const findingsAnAsk = 200
+/** Executions whose texts are asked for together. */
+const executionsAnAsk = 100
 
 /**
  * Of completions in text columns whose digests are not those recorded: how many hold the recorded JSON value in the spelling of `jsonb`,
@@ -194,31 +194,32 @@ const findingsAnAsk = 200
  */
 export async function throughJsonb(findings: readonly Finding[], textsOf: TextsOf): Promise<Note[]> {
   const mismatches = findings.filter(({ id, expected }) => id === "digest_mismatch" && typeof expected === "string")
-  let count = 0
-  let firstRunId = ""
-  for (let at = 0; at < mismatches.length; at += findingsAnAsk) {
-    const some = mismatches.slice(at, at + findingsAnAsk)
-    const byAddress = new Map<string, Finding[]>()
-    for (const finding of some) {
-      const key = keyOf(finding.flowName ?? "", finding.executionId ?? "", finding.name ?? "")
-      byAddress.set(key, [...(byAddress.get(key) ?? []), finding])
-    }
-    const same = new Set<Finding>()
-    const executions = new Map(some.map(({ flowName = "", executionId = "" }) => [keyOf(flowName, executionId, ""), { flowName, executionId }]))
-    await textsOf([...executions.values()], (address, exit, metadata) => {
+  const byAddress = new Map<string, Finding[]>()
+  const executions = new Map<string, ExecutionAddress>()
+  for (const finding of mismatches) {
+    const { flowName = "", executionId = "", name = "" } = finding
+    const key = keyOf(flowName, executionId, name)
+    const at = byAddress.get(key)
+    if (at === undefined) byAddress.set(key, [finding])
+    else at.push(finding)
+    executions.set(keyOf(flowName, executionId, ""), { flowName, executionId })
+  }
+  const same = new Set<Finding>()
+  const every = [...executions.values()]
+  for (let at = 0; at < every.length; at += executionsAnAsk) {
+    await textsOf(every.slice(at, at + executionsAnAsk), (address, exit, metadata) => {
       const [flowName, executionId, name] = JSON.parse(address) as [string, string, string]
       for (const finding of byAddress.get(keyOf(flowName, executionId, name)) ?? []) {
-        const text = finding.field === "metadataDigest" ? metadata : exit
-        if (text === null || !isSpelledByJsonb(text)) continue
-        const canonical = respelled(text)
-        if (canonical !== undefined && verifyDigest(canonical, String(finding.expected))) same.add(finding)
+        if (isSameValue(finding.field === "metadataDigest" ? metadata : exit, String(finding.expected))) same.add(finding)
       }
     })
-    for (const finding of some) {
-      if (!same.has(finding)) continue
-      if (count === 0) firstRunId = finding.runId ?? ""
-      count += 1
-    }
   }
-  return count === 0 ? [] : [sameValue(count, firstRunId)]
+  const first = mismatches.find((finding) => same.has(finding))
+  return first === undefined ? [] : [sameValue(same.size, first.runId ?? "")]
+}
+
+function isSameValue(text: string | null, digest: string): boolean {
+  if (text === null || !isSpelledByJsonb(text)) return false
+  const canonical = respelled(text)
+  return canonical !== undefined && verifyDigest(canonical, digest)
 }

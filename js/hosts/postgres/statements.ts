@@ -224,6 +224,53 @@ function stored(alias: string, { name, kind }: Column): string {
   return kind === "bytea" ? `'blob of ' || octet_length(${alias}.${name}) || ' bytes'` : `${alias}.${name}`
 }
 
+/** The statements that export one run. */
+export interface ExportStatements {
+  /** The places of some ids of which there is neither a row nor an entry nor a checkpoint. Bound: a JSON array of ids. */
+  readonly unknown: string
+  /** A cursor over a run's entries: seq, type, payload. Bound: the run. */
+  readonly entries: string
+  /** A floor's time as JSON, and its state. Bound: run and seq. */
+  readonly checkpoint: string
+  /** The flows that have rows of an execution, each once. Bound: the execution. */
+  readonly flows: string
+  /** A cursor over the clocks of an execution, in order of name: name, deferred, due and completed as JSON. Bound: flow, execution. */
+  readonly clocks: string
+  /** A cursor over its completions, in order of name: name, exit, metadata, completed and consumed as JSON. Bound: flow, execution. */
+  readonly completions: string
+  /** The same with digests in place of the texts. */
+  readonly digests: string
+}
+
+export function exportStatements(schema: Schema): ExportStatements {
+  const { runs: r, journal: j, checkpoints: k, clocks: c, completions: d } = schema
+  const known = (table: string, run: Column): string => `SELECT 1 FROM ${table} AS t WHERE ${text("t", run)} = w.id`
+  const json = (column: Column): string => `coalesce(to_json(${stored("t", column)})::text, 'null')`
+  const value = (column: Column): string => (column.kind === "bytea" ? `encode(t.${column.name}, 'hex')` : `(t.${column.name})::text`)
+  const digest = (column: Column): string => `encode(sha256(${utf8("t", column)}), 'hex')`
+  const flows = ({ table, flowName, executionId }: Addressed): string =>
+    `SELECT ${text("t", flowName)} AS c0 FROM ${table} AS t WHERE ${text("t", executionId)} = $1 AND t.${flowName.name} IS NOT NULL`
+  const rows = ({ table, flowName, executionId }: Addressed, name: Column, columns: readonly string[]): string =>
+    `SELECT ${[text("t", name), ...columns].map((column, place) => `${column} AS c${place}`).join(", ")} FROM ${table} AS t
+      WHERE ${text("t", flowName)} = $1 AND ${text("t", executionId)} = $2 AND t.${name.name} IS NOT NULL
+      ORDER BY ${byBytes(schema, text("t", name))}`
+  const stamps = [json(d.completedAtMs), json(d.consumedAtMs)]
+  return {
+    unknown: `SELECT (w.place - 1)::text AS c0 FROM
+      jsonb_array_elements_text(CAST($1 AS text)::jsonb) WITH ORDINALITY AS w(id, place)
+      WHERE NOT EXISTS (${known(r.table, r.runId)}) AND NOT EXISTS (${known(j.table, j.runId)})
+        AND NOT EXISTS (${known(k.table, k.runId)}) ORDER BY w.place`,
+    entries: `SELECT ${seq("t", j.seq)}::text AS c0, ${text("t", j.eventType)} AS c1, ${value(j.payload)} AS c2 FROM ${j.table} AS t
+      WHERE ${text("t", j.runId)} = $1 ORDER BY ${seq("t", j.seq)}`,
+    checkpoint: `SELECT ${json(k.compactedAtMs)} AS c0, ${value(k.state)} AS c1 FROM ${k.table} AS t
+      WHERE ${text("t", k.runId)} = $1 AND ${seq("t", k.seq)} = CAST($2 AS text)::int8 AND t.${k.compactedAtMs.name} IS NOT NULL`,
+    flows: `${flows(c)} UNION ${flows(d)}`,
+    clocks: rows(c, c.clockName, [json(c.deferredName), json(c.dueAtMs), json(c.completedAtMs)]),
+    completions: rows(d, d.deferredName, [value(d.exit), value(d.metadata), ...stamps]),
+    digests: rows(d, d.deferredName, [digest(d.exit), digest(d.metadata), ...stamps])
+  }
+}
+
 /** The statements that write the pages of a plan, by table and operation. Bound: the rows of a page as a JSON array of arrays. */
 export function planStatements(schema: Schema): Readonly<Record<string, string>> {
   const { clocks: c, completions: d } = schema

@@ -4,16 +4,17 @@
 import { checkOptions } from "../../core/options.js"
 import { contentDigest } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
-import type { Head, Verification, VerifyOptions, Wanted } from "../../folds/deferred-clock/types.js"
-import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
+import type { Head, Verification, VerifyOptions } from "../../folds/deferred-clock/types.js"
 import { scopeOf, type ScopeOf, type ScopeOptions } from "../scope.js"
-import { reading, withSession, type Connection, type PostgresDatabase } from "./connection.js"
-import { FloorReader, namingSeqs, segments, type Segment, type StoredFloor } from "./journal.js"
+import { withSession, type Connection, type PostgresDatabase } from "./connection.js"
+import { FloorReader, segments } from "./journal.js"
 import { RecordedDigests, throughJsonb } from "./jsonb.js"
 import { namesOf, type PostgresNameMapping, type PostgresNames, type TableKey } from "./names.js"
 import { openUrl, type OpenUrlOptions } from "./open.js"
 import { RowReader } from "./rows.js"
+import { RunLoop } from "./runs.js"
 import { schemaOf, schemaStatements, tablesBound, type Schema } from "./schema.js"
+import { reading } from "./snapshot.js"
 import { checkpointStatements, journalStatements } from "./statements.js"
 
 /** How far a verification is. */
@@ -52,11 +53,6 @@ export const verifyOptionNames = [
 ] as const satisfies readonly (keyof PostgresVerifyOptions)[]
 
 const tables: readonly TableKey[] = ["runs", "journal", "checkpoints", "clocks", "completions"]
-
-/** Runs whose rows are asked for together. Small runs would otherwise cost a query each. */
-const runsAnAnswer = 256
-/** Entries after which waiting runs are answered, so that large ones do not pile up. */
-const entriesAnAnswer = 20_000
 
 /** Looks at the tables of a store. */
 export async function lookAt(connection: Connection, names: PostgresNames, keys: readonly TableKey[]): Promise<Schema> {
@@ -161,111 +157,6 @@ function unreadableRows(count: number): Verification["notChecked"] {
   return count === 0
     ? []
     : [{ what: "rows_unreadable", meaning: "stored rows whose flow, execution or name is no UTF-8 text", count }]
-}
-
-/** Turns pages, floors and ids asked for, all in order of run, into the runs of a rebuild. */
-class RunLoop {
-  readonly #rebuild: Rebuild
-  readonly #rows: RowReader
-  readonly #floors: FloorReader
-  readonly #recorded: RecordedDigests | undefined
-  readonly #except: ReadonlySet<string>
-  readonly #ids: readonly string[]
-  #nextId = 0
-  #current: string | undefined
-  #wantedRuns: string[] = []
-  #wantedAddresses: Wanted["addresses"][number][] = []
-  #waitingRuns = 0
-  #waitingEntries = 0
-  entries = 0
-  runs = 0
-
-  constructor(
-    rebuild: Rebuild,
-    rows: RowReader,
-    floors: FloorReader,
-    recorded: RecordedDigests | undefined,
-    { except, ids }: { readonly except: ReadonlySet<string>; readonly ids: readonly string[] }
-  ) {
-    this.#rebuild = rebuild
-    this.#rows = rows
-    this.#floors = floors
-    this.#recorded = recorded
-    this.#except = except
-    this.#ids = ids
-  }
-
-  /** Takes entries of the next run, or more of the current one. */
-  async segment(segment: Segment): Promise<void> {
-    this.entries += segment.entries
-    if (this.#except.has(segment.runId)) return
-    if (segment.runId !== this.#current) {
-      await this.#before(segment.runId)
-      this.#begin(segment.runId, await this.#floorOf(segment.runId))
-    }
-    this.#waitingEntries += segment.entries
-    namingSeqs(segment.runId, () =>
-      this.#rebuild.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types, 0)
-    )
-    this.#recorded?.push(segment)
-  }
-
-  /** Ends the last run. */
-  async end(): Promise<void> {
-    await this.#before(undefined)
-    await this.#answer()
-  }
-
-  /** Ends the current run, and takes those without entries that stand before `runId`: they have a floor, or were asked for. */
-  async #before(runId: string | undefined): Promise<void> {
-    await this.#endRun()
-    for (;;) {
-      const floor = await this.#floors.peek()
-      const id = this.#ids[this.#nextId]
-      const next = floor === undefined || (id !== undefined && compareUtf8(id, floor.runId) < 0) ? id : floor.runId
-      if (next === undefined || (runId !== undefined && compareUtf8(next, runId) >= 0)) return
-      const own = await this.#floorOf(next)
-      if (this.#except.has(next)) continue
-      this.#begin(next, own)
-      await this.#endRun()
-    }
-  }
-
-  /** Takes the floor of a run that has come, and its id. */
-  async #floorOf(runId: string): Promise<StoredFloor | undefined> {
-    if (this.#ids[this.#nextId] === runId) this.#nextId += 1
-    const floor = await this.#floors.peek()
-    if (floor?.runId !== runId) return undefined
-    this.#floors.take()
-    return floor
-  }
-
-  #begin(runId: string, floor: StoredFloor | undefined): void {
-    const floors = floor === undefined ? [] : [{ seq: floor.seq, compactedAtMs: 0, stateText: floor.stateText }]
-    this.#rebuild.beginRun(runId, floors)
-    this.#recorded?.begin(runId, floors)
-    this.#current = runId
-    this.runs += 1
-  }
-
-  async #endRun(): Promise<void> {
-    if (this.#current === undefined) return
-    this.#current = undefined
-    const wanted = this.#rebuild.endRun()
-    this.#recorded?.end()
-    for (const run of wanted.runs) this.#wantedRuns.push(run)
-    for (const address of wanted.addresses) this.#wantedAddresses.push(address)
-    this.#waitingRuns += 1
-    if (this.#waitingRuns >= runsAnAnswer || this.#waitingEntries >= entriesAnAnswer) await this.#answer()
-  }
-
-  async #answer(): Promise<void> {
-    await this.#rows.answer(this.#rebuild, { runs: this.#wantedRuns, addresses: this.#wantedAddresses })
-    this.#wantedRuns = []
-    this.#wantedAddresses = []
-    this.#waitingRuns = 0
-    this.#waitingEntries = 0
-  }
 }
 
 /**
