@@ -9,7 +9,7 @@ import { inSlices, throwIfAborted } from "../slices.js"
 import { connect, type Connection, type SqliteDatabase } from "./connection.js"
 import { notWritable } from "./errors.js"
 import { namesOf, type Names } from "./names.js"
-import { planStatements } from "./statements.js"
+import { checkStatements, planStatements } from "./statements.js"
 import { runAll, verify, verifying, verifyOptionNames, type Progress, type SqliteVerifyOptions } from "./verify.js"
 
 /** How a plan is applied. Scope and names must be those with which it was made. */
@@ -87,6 +87,7 @@ function* applying(
     checkAllowed(made, { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true })
     const writer = new PlanWriter(connection, names)
     for (const page of made.pages) writer.write(page)
+    for (const page of made.pages) writer.check(page)
     connection.exec("COMMIT")
     return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
   } finally {
@@ -134,22 +135,28 @@ export async function applyFile(
   }
 }
 
-/** Writes the pages of a plan, each in one statement. */
+/** Writes the pages of a plan, each in one statement, and then looks whether they are there. */
 class PlanWriter {
   readonly #connection: Connection
   readonly #names: Names
-  readonly #statements: Readonly<Record<string, string>>
+  readonly #writes: Readonly<Record<string, string>>
+  readonly #checks: Readonly<Record<string, string>>
 
   constructor(connection: Connection, names: Names) {
     this.#connection = connection
     this.#names = names
-    this.#statements = planStatements(names)
+    this.#writes = planStatements(names)
+    this.#checks = checkStatements(names)
+  }
+
+  #tableOf(page: PlanPage): string {
+    return page.table === "clocks" ? this.#names.clocks.table : this.#names.completions.table
   }
 
   write(page: PlanPage): void {
-    const statement = this.#statements[`${page.table} ${page.op}`]
+    const statement = this.#writes[`${page.table} ${page.op}`]
     if (statement === undefined) throw invalid("argument_invalid", "a page of a plan", `${page.table} ${page.op}`)
-    const { table } = page.table === "clocks" ? this.#names.clocks : this.#names.completions
+    const table = this.#tableOf(page)
     let changed: number
     try {
       changed = this.#connection.run(statement, page.rows)
@@ -157,5 +164,18 @@ class PlanWriter {
       throw notWritable(error, table)
     }
     checkChanged(page, table, changed)
+  }
+
+  /** Once all is written: a trigger, a conflict clause or a column's type may have made something else of a row that was counted. */
+  check(page: PlanPage): void {
+    const table = this.#tableOf(page)
+    const [row] = this.#connection.all(this.#checks[`${page.table} ${page.op}`] as string, page.rows)
+    const found = Number(row?.[0])
+    if (found === page.count) return
+    throw new JournalFoldError(
+      "rows_changed_mismatch",
+      `expected ${page.count} rows of ${table} as planned once they were written (${page.op}), found ${found}: a trigger, a conflict clause or a column's type changed them; everything was rolled back`,
+      { table, expected: String(page.count), found: String(found) }
+    )
   }
 }

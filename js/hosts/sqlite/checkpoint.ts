@@ -8,7 +8,7 @@ import { checkpointKey } from "../../folds/deferred-clock/names.js"
 import type { CheckpointCheck, Encoded } from "../../folds/deferred-clock/types.js"
 import { connect, reading, type SqliteDatabase } from "./connection.js"
 import { FloorReader } from "./floors.js"
-import { JournalReader, namingSeqs } from "./journal.js"
+import { JournalReader, pushSegment } from "./journal.js"
 import { namesOf, type NameMapping } from "./names.js"
 import { checkSchema } from "./schema.js"
 
@@ -35,10 +35,7 @@ function captured<Result>(
     const floor = floors.floorOf(runId)
     const fold = new Fold({ runId, floors: floor === undefined ? [] : [floors.read(floor)], upTo })
     try {
-      for (const { lists, rows } of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) {
-        if (lists === undefined) fold.push(rows ?? [])
-        else namingSeqs(runId, () => fold.pushLists(...lists))
-      }
+      for (const segment of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) pushSegment(segment, fold)
       return use(fold)
     } finally {
       fold.dispose()

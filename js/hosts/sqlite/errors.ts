@@ -69,6 +69,9 @@ export function sqliteError(error: unknown): unknown {
   return new JournalFoldError(byResult[result] ?? "store_unreadable", `SQLite: ${text}`, {}, { cause: error })
 }
 
+/** What a refused change comes as: a constraint, whatever SQLite says of a trigger or a view, and what a trigger misses. */
+const refusals: ReadonlySet<ErrorCode> = new Set(["row_not_writable", "store_unreadable", "store_table_missing", "store_column_missing"])
+
 /**
  * The typed error of a change to `table` that SQLite refused: a constraint, a trigger, a type, a view, with the column where SQLite names
  * it. Errors of the store itself stay what they are.
@@ -76,8 +79,7 @@ export function sqliteError(error: unknown): unknown {
 export function notWritable(error: unknown, table: string): unknown {
   const typed = sqliteError(error)
   if (!isJournalFoldError(typed)) return typed
-  const refused = typed.code === "row_not_writable" || typed.code === "store_unreadable"
-  if (!refused) return typed
+  if (!refusals.has(typed.code)) return typed
   const column = columnOf(typed.message, table)
   return new JournalFoldError(
     "row_not_writable",

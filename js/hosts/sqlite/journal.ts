@@ -14,13 +14,17 @@ import { isTooBig } from "./errors.js"
 import type { Names } from "./names.js"
 import { pageStatements, runIdsStatement, type PageStatements } from "./statements.js"
 
+/** Joined payloads, and beside them byte lengths and seqs in decimal and types as one digit each. */
+export type Lists = readonly [payloads: Uint8Array, lengths: Uint8Array, seqs: Uint8Array, types: Uint8Array]
+
 /** Entries of one run, as SQLite assembled them, or row by row where it cannot. */
 export interface Segment {
   readonly runId: string
   /** How many entries, those of other types included. */
   readonly entries: number
-  /** Joined payloads, byte lengths, seqs, types. */
-  readonly lists?: readonly [Uint8Array, Uint8Array, Uint8Array, Uint8Array]
+  /** Whether the highest seq is a whole number: one that is a text or a blob stands above all that are. */
+  readonly whole: boolean
+  readonly lists?: Lists
   readonly rows?: readonly EntryText[]
 }
 
@@ -101,7 +105,7 @@ export class JournalReader {
         seq = full ? lastSeq(rows) : null
       } else {
         const { rows, full } = this.#rows(runId, seq)
-        if (rows.length > 0) yield { runId, entries: rows.length, rows: rows.map((row) => entryOf(runId, row)) }
+        if (rows.length > 0) yield { runId, entries: rows.length, whole: true, rows: rows.map((row) => entryOf(runId, row)) }
         seq = full ? (rows.at(-1)?.[0] as string) : null
       }
     }
@@ -194,6 +198,7 @@ function segmentOf(row: Row): Segment {
   return {
     runId: runIdOf(row[0] as Uint8Array),
     entries: Number(row[2]),
+    whole: row[1] !== null,
     lists: [bytesOf(row[3]), bytesOf(row[4]), bytesOf(row[5]), bytesOf(row[6])]
   }
 }
@@ -212,13 +217,31 @@ function entryOf(runId: string, [seq, type, , payload]: Row): EntryText {
   return { runId, seq: seq as string, eventType: eventTypes[type as number] ?? "", payloadText }
 }
 
-/** Pushes a run's lists. Seqs that are no integers, or NULL, do not fit together with the other lists. */
-export function namingSeqs(runId: string, push: () => void): void {
+/** What takes a run's entries. */
+interface Taker {
+  push(rows: readonly EntryText[]): void
+  pushLists(...lists: Lists): void
+}
+
+/**
+ * Gives a segment to a fold or a rebuild.
+ *
+ * @throws `seq_invalid`, naming the run; nothing of the segment was taken then
+ */
+export function pushSegment({ runId, whole, lists, rows }: Segment, taker: Taker): void {
+  if (!whole) throw seqInvalid(runId)
+  if (lists === undefined) return taker.push(rows ?? [])
   try {
-    push()
+    taker.pushLists(...lists)
   } catch (error) {
+    // Seqs that are no integers, or NULL, do not fit together with the other lists.
     if (!isJournalFoldError(error, "page_malformed") && !isJournalFoldError(error, "seq_invalid")) throw error
-    throw seqInvalid(runId, error.details.found, error)
+    // A column that is of no type, or of reals, keeps whole numbers as reals.
+    const [payloads, lengths, seqs, types] = lists
+    const text = Buffer.from(seqs).toString("latin1")
+    const integers = text.replaceAll(/\.0(?=,|$)/g, "")
+    if (integers === text) throw seqInvalid(runId, error.details.found, error)
+    pushSegment({ runId, entries: 0, whole, lists: [payloads, lengths, Buffer.from(integers), types] }, taker)
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import { isUtf8 } from "node:buffer"
 import * as nodeCrypto from "node:crypto"
+import { JournalFoldError } from "../../core/errors.js"
 import { contentDigest, type DigestFunction } from "../../digest.js"
 import type { Rebuild } from "../../folds/deferred-clock/rebuild.js"
 import type { ExecutionAddress, Wanted } from "../../folds/deferred-clock/types.js"
@@ -47,6 +48,7 @@ interface Table {
 /** Reads stored rows. */
 export class RowReader {
   readonly #connection: Connection
+  readonly #names: Names
   readonly #rebuild: Rebuild
   readonly #digest: DigestFunction
   readonly #utf8: boolean
@@ -70,6 +72,7 @@ export class RowReader {
     rows = rowsAQuery
   ) {
     this.#connection = connection
+    this.#names = names
     this.#rebuild = rebuild
     this.#digest = digest ?? contentDigest
     this.#utf8 = utf8
@@ -219,10 +222,16 @@ export class RowReader {
     this.completionsRead += rows.length
   }
 
-  /** How many clocks and completions the store holds. */
+  /**
+   * How many clocks and completions the store holds.
+   *
+   * @throws `store_corrupt` when an index has other rows than its table
+   */
   counts(): { clocks: number; completions: number } {
-    const [row] = this.#connection.all(this.#statements.counts)
-    return { clocks: Number(row?.[0]), completions: Number(row?.[1]) }
+    const [clocks, completions, ...indexed] = (this.#connection.all(this.#statements.counts)[0] ?? []).map(Number) as [number, number, number, number]
+    checkCount(this.#names.clocks.table, clocks, indexed[0])
+    checkCount(this.#names.completions.table, completions, indexed[1])
+    return { clocks, completions }
   }
 
   /** Counts the rows that have an address of something else than text as unreadable. */
@@ -254,6 +263,15 @@ export class RowReader {
     this.unreadable += Number(this.#connection.all(this.#statements.countOf, ...bound)[0]?.[0])
     return []
   }
+}
+
+function checkCount(table: string, expected: number, found: number): void {
+  if (found === expected) return
+  throw new JournalFoldError("store_corrupt", `an index of ${table} is damaged: the table has ${expected} rows, and the index ${found}`, {
+    table,
+    expected: `${expected} rows`,
+    found: `${found} rows`
+  })
 }
 
 const comma = 44

@@ -3,7 +3,7 @@ import type { Rebuild } from "../../folds/deferred-clock/rebuild.js"
 import type { ExecutionAddress } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import type { FloorReader, StoredFloor } from "./floors.js"
-import { namingSeqs, type Segment } from "./journal.js"
+import { pushSegment, type Segment } from "./journal.js"
 import type { RowReader } from "./rows.js"
 
 /** Runs whose rows are asked for together. Small runs would otherwise cost some queries each. */
@@ -14,6 +14,7 @@ const entriesAnAnswer = 10_000
 /** Turns segments and floors into the runs of a rebuild. */
 export class RunLoop {
   readonly #rebuild: Rebuild
+  readonly #taker: Parameters<typeof pushSegment>[1]
   readonly #rows: RowReader
   readonly #floorReader: FloorReader
   readonly #except: ReadonlySet<string>
@@ -30,6 +31,7 @@ export class RunLoop {
   /** With `ordered`, segments come in order of run, and runs that have only a floor are found between them. */
   constructor(rebuild: Rebuild, rows: RowReader, floorReader: FloorReader, except: ReadonlySet<string>, ordered: boolean) {
     this.#rebuild = rebuild
+    this.#taker = { push: (rows) => rebuild.push(rows), pushLists: (...lists) => rebuild.pushLists(...lists, 0) }
     this.#rows = rows
     this.#floorReader = floorReader
     this.#except = except
@@ -55,12 +57,7 @@ export class RunLoop {
       this.#begin(runId, this.#nextFloor?.runId === runId ? this.#takeFloor() : undefined)
     }
     this.#endedEntries += segment.entries
-    this.#push(segment)
-  }
-
-  #push({ runId, lists, rows }: Segment): void {
-    if (lists === undefined) this.#rebuild.push(rows ?? [])
-    else namingSeqs(runId, () => this.#rebuild.pushLists(...lists, 0))
+    pushSegment(segment, this.#taker)
   }
 
   /** Ends the last run. */

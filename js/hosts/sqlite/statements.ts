@@ -22,6 +22,10 @@ const onlyLive = (names: Names, scope: Scope, column: string): string => {
     : ""
 }
 
+/** A whole number in decimal, though a column of another type keeps it as a real; NULL for anything else, digits in a text among it. */
+const wholeText = (value: string): string =>
+  `CASE WHEN ${value} = +CAST(${value} AS INTEGER) THEN CAST(CAST(${value} AS INTEGER) AS TEXT) END`
+
 const typeCode = "WHEN ? THEN 0 WHEN ? THEN 1 WHEN ? THEN 2 WHEN ? THEN 3 ELSE 9 END"
 
 /** The pages of a journal for a client that takes a fixed number of entries, one row a run: run, last seq, entries, payloads, byte lengths, seqs, types. */
@@ -58,7 +62,7 @@ export function journalStatements(names: Names, scope: Scope, utf8: boolean): Jo
 }
 
 /**
- * The pages of a journal, cut by rows and by bytes, one row a run: run, last seq (NULL unless it is an integer), entries, payloads,
+ * The pages of a journal, cut by rows and by bytes, one row a run: run, last seq (NULL unless it is a whole number), entries, payloads,
  * byte lengths (-1 for NULL), seqs, types. A payload longer than a bound stays out of the joined ones, and its type is 8: who meets
  * one asks again for as many entries as fit.
  */
@@ -82,7 +86,7 @@ export function pageStatements(names: Names, scope: Scope): PageStatements {
      FROM ${journal.table} AS j WHERE ${where} LIMIT ?`
   const typeOrLong = "CASE WHEN k < 9 AND p IS NULL AND n IS NOT NULL THEN 8 ELSE k END"
   const page = (where: string): string =>
-    `SELECT CAST(run AS BLOB) AS c0, CASE typeof(max(seq)) WHEN 'integer' THEN CAST(max(seq) AS TEXT) END AS c1, count(*) AS c2,
+    `SELECT CAST(run AS BLOB) AS c0, ${wholeText("max(seq)")} AS c1, count(*) AS c2,
        CAST(group_concat(CASE WHEN k < 9 THEN p END, '') AS BLOB) AS c3,
        CAST(group_concat(CASE WHEN k < 9 THEN coalesce(n, -1) ELSE 0 END) AS BLOB) AS c4,
        CAST(group_concat(seq) AS BLOB) AS c5,
@@ -94,14 +98,14 @@ export function pageStatements(names: Names, scope: Scope): PageStatements {
       `${run} > CAST(? AS TEXT) AND ${run} < x''${onlyLive(names, scope, `j.${journal.runId}`)} ORDER BY ${run}, j.${journal.seq}`
     ),
     rest: page(ofOne),
-    rows: `SELECT CASE typeof(seq) WHEN 'integer' THEN CAST(seq AS TEXT) END AS c0, ${typeOrLong} AS c1, coalesce(n, -1) AS c2,
+    rows: `SELECT ${wholeText("seq")} AS c0, ${typeOrLong} AS c1, coalesce(n, -1) AS c2,
        CASE WHEN k < 9 THEN p END AS c3 FROM (${entries(ofOne)})`
   }
 }
 
-/** How many entries a journal has, of all types. */
+/** How many entries a journal has, of all types. Of the table itself: an index that has lost some must not say so too. */
 export function entryCountStatement(names: Names): string {
-  return `SELECT count(*) AS c0 FROM ${quoted(names).journal.table}`
+  return `SELECT count(*) AS c0 FROM ${quoted(names).journal.table} NOT INDEXED`
 }
 
 /** How many entries have a run id that is no text. */
@@ -174,7 +178,7 @@ export interface RowStatements {
   readonly pairsFrom: string
   /** The same, after one. */
   readonly pairsAfter: string
-  /** How many clocks and completions there are. */
+  /** How many clocks and completions the tables have, and how many by their indexes. */
   readonly counts: string
   /** How many clocks and completions have an address that is no text. */
   readonly nameless: string
@@ -230,7 +234,8 @@ export function rowStatements(names: Names, utf8: boolean, { rows = rowsAQuery, 
       AND ${exact(`d.${d.executionId}`)} = w.value ->> 1 WHERE typeof(d.${d.deferredName}) = 'text'`,
     pairsFrom: allPairs(">="),
     pairsAfter: allPairs(">"),
-    counts: `SELECT (SELECT count(*) FROM ${c.table}) AS c0, (SELECT count(*) FROM ${d.table}) AS c1`,
+    counts: `SELECT (SELECT count(*) FROM ${c.table} NOT INDEXED) AS c0, (SELECT count(*) FROM ${d.table} NOT INDEXED) AS c1,
+      (SELECT count(*) FROM ${c.table}) AS c2, (SELECT count(*) FROM ${d.table}) AS c3`,
     nameless: `SELECT ${nameless(c.table, c.flowName, c.executionId, c.clockName)} + ${nameless(d.table, d.flowName, d.executionId, d.deferredName)} AS c0`,
     countOf: `SELECT ${countOf(c.table, c.flowName, c.executionId, c.clockName)} + ${countOf(d.table, d.flowName, d.executionId, d.deferredName)} AS c0`
   }
@@ -296,5 +301,25 @@ export function planStatements(names: Names): Readonly<Record<string, string>> {
     // A completion without a recorded time leaves the stored one; the consumption is always the recorded one.
     "deferreds update": `UPDATE ${d.table} SET ${d.completedAtMs} = coalesce(w.v3, ${d.table}.${d.completedAtMs}), ${d.consumedAtMs} = w.v4
       FROM (SELECT ${values(5)} FROM json_each(?)) AS w WHERE ${deferredKey}`
+  }
+}
+
+/** How many rows of a written page are as planned, by its table and what was done. Bound: the page's rows. */
+export function checkStatements(names: Names): Readonly<Record<string, string>> {
+  const { clocks: c, completions: d } = quoted(names)
+  const key = (flow: string, execution: string, name: string): string =>
+    `t.${flow} = w.value ->> 0 AND t.${execution} = w.value ->> 1 AND t.${name} = w.value ->> 2`
+  const clockKey = key(c.flowName, c.executionId, c.clockName)
+  // By value and not as the column's type would have it: a text of digits is no number.
+  const is = (column: string, place: number): string => `+t.${column} IS w.value ->> ${place}`
+  const clocks = `SELECT count(*) AS c0 FROM json_each(?) AS w CROSS JOIN ${c.table} AS t ON ${clockKey}
+    WHERE ${is(c.deferredName, 3)} AND ${is(c.dueAtMs, 4)} AND ${is(c.completedAtMs, 5)}`
+  return {
+    "clocks delete": `SELECT count(*) AS c0 FROM json_each(?) AS w WHERE NOT EXISTS (SELECT 1 FROM ${c.table} AS t WHERE ${clockKey})`,
+    "clocks update": clocks,
+    "clocks insert": clocks,
+    "deferreds update": `SELECT count(*) AS c0 FROM json_each(?) AS w
+      CROSS JOIN ${d.table} AS t ON ${key(d.flowName, d.executionId, d.deferredName)}
+      WHERE (w.value ->> 3 IS NULL OR ${is(d.completedAtMs, 3)}) AND ${is(d.consumedAtMs, 4)}`
   }
 }

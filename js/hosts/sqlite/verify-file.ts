@@ -5,6 +5,7 @@ import { checkCount, checkOptions } from "../../core/options.js"
 import type { Verification } from "../../folds/deferred-clock/types.js"
 import { inSlices, throwIfAborted } from "../slices.js"
 import { connect, type Connection } from "./connection.js"
+import { checkWhole } from "./file.js"
 import { openFile } from "./open.js"
 import { verifying, verifyOptionNames, type SqliteVerifyOptions } from "./verify.js"
 
@@ -44,13 +45,13 @@ export async function verifyFile(path: string, options?: VerifyFileOptions): Pro
   }
 }
 
-/** Begins to read. Once the snapshot is there, nothing can be locked any more. */
+/** Begins to read: the first look at the file takes the snapshot, and from then on nothing can be locked any more. */
 async function begin(connection: Connection, waitMs: number, signal: AbortSignal | undefined): Promise<void> {
   const until = performance.now() + waitMs
   for (;;) {
     try {
       connection.exec("BEGIN")
-      connection.all("SELECT count(*) AS c0 FROM sqlite_schema")
+      checkWhole(connection)
       return
     } catch (error) {
       if (connection.inTransaction) connection.exec("ROLLBACK")

@@ -4,7 +4,7 @@
  * The work is a generator, so that one loop serves both ways to drive it: at once on the caller's connection, or in slices on a
  * connection of its own, between which the event loop runs.
  */
-import { JournalFoldError } from "../../core/errors.js"
+import { isJournalFoldError, JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
 import { contentDigest } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
@@ -120,9 +120,20 @@ export function* verifying(connection: Connection, options: SqliteVerifyOptions,
       }
     }
     return withUnreadable(rebuild.finish(), rows.unreadable)
+  } catch (error) {
+    throw disordered(error)
   } finally {
     rebuild.dispose()
   }
+}
+
+/** What the machine would say of a caller that gives runs in no order, or rows that were not asked for, is here the store's fault. */
+function disordered(error: unknown): unknown {
+  const unordered = isJournalFoldError(error, "run_out_of_order") || isJournalFoldError(error, "run_repeated")
+  const unasked = isJournalFoldError(error, "answer_malformed") && error.details.expected === "only what was wanted"
+  if (!unordered && !unasked) return error
+  const details = { ...error.details, found: error.details.found ?? error.message }
+  return new JournalFoldError("store_corrupt", `an index is damaged, or names are no valid text: ${error.message}`, details, { cause: error })
 }
 
 /** What an earlier report covered of the runs in scope: of others nothing is known now, and they are not gone. */
