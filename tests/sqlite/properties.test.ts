@@ -7,7 +7,7 @@ import { apply, checkpointStateText, plan, rebuild, verify, type SqliteVerifyOpt
 import { connect, reading } from "../../pkg/hosts/sqlite/connection.js"
 import { runAll, verifying, type ReadLimits } from "../../pkg/hosts/sqlite/verify.js"
 import { damages } from "../../js/demo/damages.js"
-import { copyOf, demoStore, derivedRows, emptyStore, storyOf, type Db } from "./stores.js"
+import { copyOf, demoStore, derivedRows, emptyStore, storyOf, verifyInMemory, type Db } from "./stores.js"
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -96,6 +96,23 @@ describe("a compaction", () => {
       const told = ({ verdict, findings, unjoined, rebuilt, stateDigest, plan: made }: Verification) => ({ verdict, findings, unjoined, rebuilt, stateDigest, plan: made?.digest })
       expect(told(verify(compacted))).toEqual(told(verify(whole)))
     }), { numRuns: 25 })
+  })
+})
+
+describe("what is found", () => {
+  it("is what a verification of the same rows in memory finds, to the last byte of the plan", () => {
+    fc.assert(fc.property(strikes, fc.subarray([...damages], { maxLength: 4 }), (list, chosen) => {
+      const db = struck(sound, list)
+      for (const damage of chosen) {
+        try {
+          damage.apply(db)
+        } catch {
+          // Something else has taken its victim.
+        }
+      }
+      const options = { heads: true, asOfMs: 1_735_700_000_000, strict: list.length % 2 === 0 }
+      expect({ ...verify(db, options), digestFunction: "module" }).toEqual(verifyInMemory(db, options))
+    }), { numRuns: 60 })
   })
 })
 

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { onTestFinished } from "vitest"
+import { verifyRebuild, type EntryText, type Floor, type Verification, type VerifyOptions } from "journal-fold/deferred-clock"
 import { checkpointStateText } from "journal-fold/sqlite"
 import { writeStore, type StoreOptions, type StoreSummary } from "../../js/demo/engine.js"
 import { tableKeys, type TableName } from "../../js/demo/tables.js"
@@ -106,9 +107,8 @@ export function copyOf(db: Db): Db {
 /** Every row of both derived tables, in order of their keys: equal means equal to the last byte. */
 export function derivedRows(db: Db): string {
   const rows = (table: TableName): unknown[] =>
-    db.prepare(`SELECT * FROM ${table} ORDER BY ${tableKeys[table].join(", ")}`).raw().safeIntegers().all()
-  return JSON.stringify([rows("flows_clock_deadlines"), rows("flows_deferred_completions")], (_, value) =>
-    typeof value === "bigint" ? `${value}n` : value)
+    db.prepare(`SELECT * FROM ${table} ORDER BY ${tableKeys[table].join(", ")}`).raw().all()
+  return JSON.stringify([rows("flows_clock_deadlines"), rows("flows_deferred_completions")])
 }
 
 /** A folder that is gone when the test is over. */
@@ -149,4 +149,29 @@ export function errorOf(work: () => unknown): Error & { code?: unknown; details?
 export function short(findings: readonly { id: string; runId?: string; executionId?: string; name?: string; field?: string }[]): string[] {
   return findings.map(({ id, runId, executionId, name, field }) =>
     [id, name === undefined ? runId : `${executionId}/${name}`, field].filter((part) => part !== undefined).join(" "))
+}
+
+/** What a verification says that is given every row of a store, read the plainest way. */
+export function verifyInMemory(db: Db, options: VerifyOptions = {}): Verification {
+  const all = <Row>(sql: string): Row[] => db.prepare(sql).all() as Row[]
+  const runs = new Map<string, { runId: string; entries: EntryText[]; floors: Floor[] }>()
+  const run = (runId: string) => {
+    const known = runs.get(runId) ?? { runId, entries: [], floors: [] }
+    runs.set(runId, known)
+    return known
+  }
+  for (const { run_id: runId, seq, event_type: eventType, payload_json: payload } of all<Record<string, any>>("SELECT * FROM flows_journal_events ORDER BY seq")) {
+    run(runId).entries.push({ runId, seq, eventType, payloadText: payload ?? "" })
+  }
+  for (const { run_id: runId, seq, state_json: stateText, compacted_at_ms: compactedAtMs } of all<Record<string, any>>("SELECT * FROM flows_journal_checkpoints")) {
+    run(runId).floors.push({ seq, compactedAtMs, stateText })
+  }
+  return verifyRebuild({
+    runs: [...runs.values()].filter(({ entries, floors }) => entries.length > 0 || floors.some(({ compactedAtMs }) => compactedAtMs !== null)),
+    liveRuns: db.prepare("SELECT run_id FROM flows_runs").pluck().all() as string[],
+    clocks: all(`SELECT flow_name AS flowName, execution_id AS executionId, clock_name AS clockName, deferred_name AS deferredName,
+      due_at_ms AS dueAtMs, completed_at_ms AS completedAtMs FROM flows_clock_deadlines`),
+    completions: all(`SELECT flow_name AS flowName, execution_id AS executionId, deferred_name AS deferredName, exit_json AS exitText,
+      metadata_json AS metadataText, completed_at_ms AS completedAtMs, consumed_at_ms AS consumedAtMs FROM flows_deferred_completions`)
+  }, options)
 }
