@@ -52,7 +52,7 @@ mkdir -p pkg/wasm
 cp -r .build/generated/wasm/core pkg/wasm/core
 node_modules/.bin/tsc -p tsconfig.json
 node scripts/stamp.mjs pkg/version.js pkg/package.json
-cp README.md LICENSE pkg/
+cp README.md LICENSE .build/generated/version.d.ts pkg/
 if [ -f pkg/cli/main.js ]; then chmod +x pkg/cli/main.js; fi
 
 # The demo imports the package by its name, as its users do.
