@@ -76,3 +76,18 @@ export function checkChanged({ op, count }: PlanPage, table: string, changed: nu
     )
   }
 }
+
+/**
+ * Once all is written: a trigger, a conflict clause or a column's type may have made something else of a row that was counted.
+ *
+ * @throws `rows_changed_mismatch` when the store has other rows than those planned
+ */
+export function checkWritten({ op, count }: PlanPage, table: string, found: number): void {
+  if (found !== count) {
+    throw new JournalFoldError(
+      "rows_changed_mismatch",
+      `expected ${count} rows of ${table} as planned once they were written (${op}), found ${found}: a trigger, a conflict clause or a column's type changed them; everything was rolled back`,
+      { table, expected: String(count), found: String(found) }
+    )
+  }
+}

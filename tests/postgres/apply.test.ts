@@ -154,6 +154,23 @@ describe("a row that the store refuses is named, and nothing is written", () => 
     await nothingWritten()
   })
 
+  it.each([
+    ["a trigger", `CREATE OR REPLACE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.due_at_ms := NEW.due_at_ms + 1; RETURN NEW; END $$;
+      CREATE TRIGGER late BEFORE INSERT ON flows_clock_deadlines FOR EACH ROW EXECUTE FUNCTION late()`],
+    ["a trigger that does it afterwards", `CREATE OR REPLACE FUNCTION gone() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN DELETE FROM flows_clock_deadlines WHERE execution_id = NEW.execution_id AND clock_name < NEW.clock_name; RETURN NULL; END $$;
+      CREATE TRIGGER gone AFTER INSERT ON flows_clock_deadlines FOR EACH ROW EXECUTE FUNCTION gone()`],
+    ["a column's type", "ALTER TABLE flows_clock_deadlines ALTER COLUMN due_at_ms TYPE real"]
+  ])("by what %s makes of it: the store must have what was planned", async (_, sql) => {
+    await client.query(sql)
+    before = await derivedRows(client)
+    await expect(rebuild(client, { allowDeletePending: true })).rejects.toMatchObject({
+      code: "rows_changed_mismatch",
+      details: { table: "flows_clock_deadlines" }
+    })
+    await nothingWritten()
+  })
+
   it("for want of leave to write", async () => {
     await client.query("DROP ROLE IF EXISTS reader")
     await client.query("CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")

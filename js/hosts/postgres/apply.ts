@@ -4,7 +4,7 @@
 import { invalid, JournalFoldError } from "../../core/errors.js"
 import { checkCount, checkOptions } from "../../core/options.js"
 import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
-import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
+import { checkAllowed, checkChanged, checkIsPlan, checkStale, checkWritten, planOf, type Allowances } from "../plans.js"
 import { throwIfAborted } from "../slices.js"
 import { withSession, type Connection, type PostgresDatabase, type Session } from "./connection.js"
 import { stateOf } from "./errors.js"
@@ -13,7 +13,7 @@ import { namesOf, type PostgresNames } from "./names.js"
 import { openUrl, type OpenUrlOptions } from "./open.js"
 import type { Schema } from "./schema.js"
 import { settings } from "./snapshot.js"
-import { planStatements } from "./statements.js"
+import { checkStatements, planStatements } from "./statements.js"
 import { opening, verify, verifying, verifyOptionNames, type PostgresVerifyOptions } from "./verify.js"
 
 /** How a plan is applied. Scope and names must be those with which it was made. */
@@ -136,7 +136,9 @@ async function inTransaction(
   const made = planOf(verification)
   check?.(made)
   checkAllowed(made, allowed)
-  for (const page of made.pages) await write(connection, names, opened.schema, page)
+  const writer = new PlanWriter(connection, names, opened.schema)
+  for (const page of made.pages) await writer.write(page)
+  for (const page of made.pages) await writer.check(page)
   return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
 }
 
@@ -166,15 +168,38 @@ export async function applyUrl(url: string, planned: Pick<Plan, "digest"> | unde
 /** JSON spells NUL only so; a backslash before it may itself be escaped. */
 const nul = /(?<!\\)(?:\\\\)*\\u0000/
 
-/** Writes a page of a plan in one statement. */
-async function write(connection: Connection, { shown }: PostgresNames, schema: Schema, page: PlanPage): Promise<void> {
-  const statement = planStatements(schema)[`${page.table} ${page.op}`]
-  if (statement === undefined) throw invalid("argument_invalid", "a page of a plan", `${page.table} ${page.op}`)
-  const table = page.table === "clocks" ? shown.clocks : shown.completions
-  if (nul.test(page.rows)) {
-    throw new JournalFoldError("row_not_writable", `a planned row of ${table} has a name with NUL in it, which no text of Postgres can hold`, {
-      table
-    })
+/** Writes the pages of a plan, each in one statement, and then looks whether they are there. */
+class PlanWriter {
+  readonly #connection: Connection
+  readonly #tables: PostgresNames["shown"]
+  readonly #writes: Readonly<Record<string, string>>
+  readonly #checks: Readonly<Record<string, string>>
+
+  constructor(connection: Connection, { shown }: PostgresNames, schema: Schema) {
+    this.#connection = connection
+    this.#tables = shown
+    this.#writes = planStatements(schema)
+    this.#checks = checkStatements(schema)
   }
-  checkChanged(page, table, await connection.run(table, statement, page.rows))
+
+  #tableOf({ table }: PlanPage): string {
+    return table === "clocks" ? this.#tables.clocks : this.#tables.completions
+  }
+
+  async write(page: PlanPage): Promise<void> {
+    const statement = this.#writes[`${page.table} ${page.op}`]
+    if (statement === undefined) throw invalid("argument_invalid", "a page of a plan", `${page.table} ${page.op}`)
+    const table = this.#tableOf(page)
+    if (nul.test(page.rows)) {
+      throw new JournalFoldError("row_not_writable", `a planned row of ${table} has a name with NUL in it, which no text of Postgres can hold`, {
+        table
+      })
+    }
+    checkChanged(page, table, await this.#connection.run(table, statement, page.rows))
+  }
+
+  async check(page: PlanPage): Promise<void> {
+    const [row] = await this.#connection.rows(this.#checks[`${page.table} ${page.op}`] as string, page.rows)
+    checkWritten(page, this.#tableOf(page), Number(row?.[0]))
+  }
 }

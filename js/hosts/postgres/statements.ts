@@ -292,3 +292,30 @@ export function planStatements(schema: Schema): Readonly<Record<string, string>>
       ${d.consumedAtMs.name} = ${value(4, d.consumedAtMs)} FROM ${rows} AS w WHERE ${key("d", d, d.deferredName)}`
   }
 }
+
+/** How many rows of a written page are as planned, by its table and what was done. Bound: the page's rows. */
+export function checkStatements(schema: Schema): Readonly<Record<string, string>> {
+  const { clocks: c, completions: d } = schema
+  const rows = items("$1")
+  // As a verification reads them: a number by its value, and a text as a text.
+  const holds = (place: number, column: Column): string => `coalesce(to_jsonb(${stored("t", column)}), 'null') = w -> ${place}`
+  const at = ({ table, flowName, executionId }: Addressed, name: Column, ...conditions: string[]): string =>
+    `EXISTS (SELECT 1 FROM ${table} AS t WHERE ${[
+      `${text("t", flowName)} = w ->> 0 AND ${text("t", executionId)} = w ->> 1 AND ${text("t", name)} = w ->> 2`,
+      ...conditions
+    ].join(" AND ")})`
+  const clock = at(c, c.clockName, holds(3, c.deferredName), holds(4, c.dueAtMs), holds(5, c.completedAtMs))
+  const completion = at(
+    d,
+    d.deferredName,
+    `(w -> 3 = 'null' OR ${holds(3, d.completedAtMs)})`,
+    holds(4, d.consumedAtMs)
+  )
+  const count = (condition: string): string => `SELECT count(*)::text AS c0 FROM ${rows} AS w WHERE ${condition}`
+  return {
+    "clocks delete": count(`NOT ${at(c, c.clockName)}`),
+    "clocks update": count(clock),
+    "clocks insert": count(clock),
+    "deferreds update": count(completion)
+  }
+}

@@ -4,7 +4,7 @@
 import { invalid, JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
 import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
-import { checkAllowed, checkChanged, checkIsPlan, checkStale, planOf, type Allowances } from "../plans.js"
+import { checkAllowed, checkChanged, checkIsPlan, checkStale, checkWritten, planOf, type Allowances } from "../plans.js"
 import { inSlices, throwIfAborted } from "../slices.js"
 import { connect, type Connection, type SqliteDatabase } from "./connection.js"
 import { notWritable } from "./errors.js"
@@ -170,12 +170,6 @@ class PlanWriter {
   check(page: PlanPage): void {
     const table = this.#tableOf(page)
     const [row] = this.#connection.all(this.#checks[`${page.table} ${page.op}`] as string, page.rows)
-    const found = Number(row?.[0])
-    if (found === page.count) return
-    throw new JournalFoldError(
-      "rows_changed_mismatch",
-      `expected ${page.count} rows of ${table} as planned once they were written (${page.op}), found ${found}: a trigger, a conflict clause or a column's type changed them; everything was rolled back`,
-      { table, expected: String(page.count), found: String(found) }
-    )
+    checkWritten(page, table, Number(row?.[0]))
   }
 }
