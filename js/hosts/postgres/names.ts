@@ -3,7 +3,7 @@
  * on the connection's `search_path`. Identifiers are quoted, so their case counts; values are bound; nothing is ever spliced.
  */
 import { invalid } from "../../core/errors.js"
-import { namesOf as sharedNamesOf, quote, type NameMapping, type Names, type TableKey } from "../sqlite/names.js"
+import { namesOf as sharedNamesOf, quote, type NameMapping, type Names, type TableKey } from "../names.js"
 
 export type { Names, TableKey }
 
