@@ -125,7 +125,7 @@ export class Rebuild implements Disposable {
    * @internal Folds a page as SQL assembles it: joined payloads, then byte lengths and seqs in decimal with commas between, and
    * types as one digit each. `skipped` entries of other types were left out.
    */
-  pushLists(payloads: Uint8Array, lengths: Uint8Array, seqs: Uint8Array, types: Uint8Array, skipped: number): void {
+  pushLists(payloads: Uint8Array, lengths: Uint8Array, seqs: Uint8Array, types: Uint8Array, skipped = 0): void {
     call((module) => {
       writeBytes(module, [payloads, lengths, seqs, types])
       module.rebuild_push_lists(

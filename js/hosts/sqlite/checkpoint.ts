@@ -18,7 +18,8 @@ export interface CaptureOptions {
   readonly names?: NameMapping
 }
 
-function captured<Result>(
+/** @internal One run's fold, to use before it is disposed of. */
+export function foldOf<Result>(
   db: SqliteDatabase,
   runId: string,
   upTo: number,
@@ -49,7 +50,7 @@ function captured<Result>(
  * @throws `fold_incomplete` when the floor keeps no fold; `bound_below_floor`; `payload_not_json`, …
  */
 export function capture(db: SqliteDatabase, runId: string, upTo: number, options?: CaptureOptions): Encoded {
-  return captured(db, runId, upTo, options, (fold) => fold.state())
+  return foldOf(db, runId, upTo, options, (fold) => fold.state())
 }
 
 /** The state of a checkpoint at `upTo`: the base's members, and the fold. */
@@ -77,7 +78,7 @@ export function checkpointStateText(
   baseText?: string,
   options?: CaptureOptions
 ): string {
-  return captured(db, runId, upTo, options, (fold) => fold.checkpointStateText(baseText))
+  return foldOf(db, runId, upTo, options, (fold) => fold.checkpointStateText(baseText))
 }
 
 /** Whether a checkpoint's state keeps exactly what the entries say up to `upTo`: proof, before they are deleted. */
@@ -88,5 +89,5 @@ export function checkCheckpoint(
   stateText: string,
   options?: CaptureOptions
 ): CheckpointCheck {
-  return captured(db, runId, upTo, options, (fold) => fold.checkCheckpoint(stateText))
+  return foldOf(db, runId, upTo, options, (fold) => fold.checkCheckpoint(stateText))
 }

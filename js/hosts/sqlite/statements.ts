@@ -12,7 +12,7 @@ import { quoted, type Names } from "./names.js"
 export const rowsAQuery = 5000
 
 /** Where the collation is the usual one, as it should be, the column's index serves as well. */
-const exact = (column: string): string => `${column} COLLATE BINARY`
+export const exact = (column: string): string => `${column} COLLATE BINARY`
 
 /** The live runs among those of a column, when no others are looked at. */
 const onlyLive = (names: Names, scope: Scope, column: string): string => {
@@ -159,7 +159,7 @@ export function checkpointStatements(names: Names, scope: Scope): CheckpointStat
 }
 
 /** A column as a JSON value: a blob, which JSON has none of, as a text that no recorded value can be. */
-const json = (column: string): string =>
+export const json = (column: string): string =>
   `CASE typeof(${column}) WHEN 'blob' THEN 'blob of ' || octet_length(${column}) || ' bytes' ELSE ${column} END`
 
 /** The statements that read stored rows. */

@@ -1,0 +1,159 @@
+/**
+ * A report as text. The rules: one line a finding, which is the same whatever else is found; every other line begins with `#`; and the
+ * end says what was covered, what was found, what to do about it, and what nobody looked at.
+ */
+import type { Verdict, Verification } from "../folds/deferred-clock/types.js"
+import { version } from "../version.js"
+import type { Arguments } from "./arguments.js"
+import { changesOf, effectsOf } from "./changes.js"
+import { addressValue, printable, shellWord } from "./escape.js"
+import { findingLine, paintOf } from "./finding-line.js"
+import { findingTable } from "./knowledge.js"
+import type { Look } from "./look.js"
+import { label, tableOf, wrapped } from "./layout.js"
+import { counted, megabytes, number, seconds, time } from "./numbers.js"
+import type { Style } from "./terminal.js"
+
+/** What a verb did about what it found. */
+export interface Outcome {
+  /** Rows of the report, each a label and lines. */
+  readonly rows?: readonly (readonly [label: string, ...lines: string[]])[]
+  /** Whether the plan was carried out. */
+  readonly written?: boolean
+  /** Commands to run next. */
+  readonly next: readonly string[]
+}
+
+/** A report to print. */
+export interface Report {
+  readonly args: Arguments
+  readonly look: Look
+  readonly outcome: Outcome
+  readonly startMs: number
+}
+
+/** The lines of a report. */
+export function* reportLines({ args, look, outcome, startMs }: Report, style: Style): Generator<string> {
+  const { verification } = look
+  yield style.dim(`# journal-fold ${version} ${args.verb.name} ${shellWord(args.file)}`)
+  yield* findingLines(verification, args.count("max-findings"), style)
+  yield "#"
+  yield verdictLine(look, outcome, args, style)
+  yield "#"
+  function* row(name: string, ...lines: readonly string[]): Generator<string> {
+    for (const [place, line] of lines.entries()) yield `${style.dim(label(place === 0 ? name : ""))}${line}`
+  }
+  yield* row("covered", ...covered(look, args).flatMap((line) => wrapped(line)))
+  if (verification.coverage.leftOut !== undefined) yield* row("left out", ...wrapped(printable(verification.coverage.leftOut)))
+  yield* row("findings", ...countLines(verification, style))
+  yield* row(outcome.written === true ? "wrote" : "apply would", ...planLines(look, outcome).flatMap((line) => wrapped(line)))
+  yield* row("unexplained", unexplained(verification))
+  yield* row("not checked", ...notCheckedLines(verification))
+  if (verification.ignored.length > 0) yield* row("ignored", ...ignoredLines(verification))
+  if (verification.notes.length > 0) yield* row("notes", ...noteLines(verification))
+  yield* row("state", `${verification.stateDigest.algorithm} ${verification.stateDigest.value}`)
+  for (const [name, ...lines] of outcome.rows ?? []) yield* row(name, ...lines.flatMap((line) => wrapped(line)))
+  yield* row("took", tookLine(verification, startMs))
+  // A command stays on its line, whatever its length.
+  yield* row("next", ...outcome.next.map(style.bold))
+}
+
+function* findingLines({ findings }: Verification, most = Number.POSITIVE_INFINITY, style: Style): Generator<string> {
+  let printed = 0
+  for (const finding of findings) {
+    if (printed === most) break
+    printed += 1
+    yield findingLine(finding, style)
+  }
+  const more = findings.length - printed
+  if (more > 0) yield `# … and ${counted(more, "more finding")}, not printed (--max-findings ${most})`
+}
+
+const sentences: Readonly<Record<Verdict, string>> = {
+  match: "the tables say what the journal says",
+  drift: "tables and journal differ; apply repairs it",
+  refused: "nothing may be written until this is looked into",
+  partial: "not everything was looked at"
+}
+
+function verdictLine({ verification, stoppedBy }: Look, outcome: Outcome, args: Arguments, style: Style): string {
+  const { verdict, findings } = verification
+  const paint = { match: style.good, drift: style.warn, refused: style.bad, partial: style.warn }[verdict]
+  const found = findings.length === 0 ? "" : `${counted(findings.length, "finding")}${verdict === "partial" ? " so far" : ""}: `
+  let sentence: string = sentences[verdict]
+  if (outcome.written === true) sentence = "the tables now say what the journal says"
+  if (stoppedBy === "signal") sentence = "stopped before the end"
+  if (stoppedBy === "limit") sentence = `stopped before the end, after ${args.text("max-seconds")} s`
+  const word = outcome.written === true ? "REPAIRED" : verdict.toUpperCase()
+  return `# ${style.bold(paint(word))}  ${found}${sentence}`
+}
+
+function covered({ kind, verification }: Look, args: Arguments): string[] {
+  const { coverage, rebuilt } = verification
+  const lines = [
+    `${counted(coverage.runs, "run")}, ${counted(coverage.entries, "entry", "entries")}, ${counted(coverage.floors, "floor")}, ${kind === "store" ? "in one snapshot" : "of an exported run"}`,
+    `${counted(rebuilt.clocks, "clock")} and ${counted(rebuilt.deferreds, "completion")} recorded`
+  ]
+  if (coverage.unfolded > 0) lines.push(`${counted(coverage.unfolded, "run")} of these could not be folded`)
+  const baseline = args.text("baseline")
+  if (baseline !== undefined) lines.push(`compared with the journal as of ${shellWord(baseline)}`)
+  return lines
+}
+
+function countLines({ counts, findings }: Verification, style: Style): string[] {
+  const table = findingTable()
+  // In the order of a report, which is that of the table.
+  const rows = Object.entries(table).flatMap(([id, { class: findingClass, advice }]) => {
+    const count = counts[id as keyof typeof counts]
+    return count === undefined ? [] : [{ cells: [number(count), id, findingClass, advice], paint: paintOf(findingClass, style) }]
+  })
+  return findings.length === 0 ? ["none"] : tableOf(rows)
+}
+
+function planLines({ kind, verification, asOfMs }: Look, { written }: Outcome): string[] {
+  const { verdict, plan, counts } = verification
+  if (verdict === "partial") return ["not known, since not everything was looked at"]
+  if (plan === undefined) {
+    const table = findingTable()
+    const refusing = Object.entries(counts).reduce((sum, [id, count]) => sum + (table[id]?.class === "drift" ? 0 : count), 0)
+    return [`refuse, for ${counted(refusing, "finding")} that no rebuild repairs`]
+  }
+  if (plan.rows === 0) return [written === true ? "nothing" : "write nothing"]
+  const lines = [...changesOf(plan, written === true), ...effectsOf(plan, time(asOfMs), written === true)]
+  return kind === "store" ? lines : [...lines, "in the store: an exported run can only be looked at"]
+}
+
+function unexplained({ verdict, rebuilt, coverage }: Verification): string {
+  if (rebuilt.unexplained !== null) return `${counted(rebuilt.unexplained, "stored completion")} that no entry explains`
+  if (coverage.leftOut !== undefined) return "not judged, since runs were left out"
+  return verdict === "partial" ? "not judged, since not everything was looked at" : "not judged, since a run could not be folded"
+}
+
+function notCheckedLines({ notChecked, verdict }: Verification): string[] {
+  const rest = verdict === "partial" ? ["whatever comes after what is covered"] : []
+  if (notChecked.length === 0) return verdict === "partial" ? rest : ["nothing"]
+  return rest.concat(tableOf(notChecked.map(({ count, what, meaning }) => ({ cells: [number(count), what, meaning] }))))
+}
+
+/** Reasons that are no part of a sound journal's everyday life. */
+const worthALook: ReadonlySet<string> = new Set(["not_a_record", "field_refused", "nothing_to_complete", "nothing_to_consume"])
+
+function ignoredLines({ ignored }: Verification): string[] {
+  return tableOf(
+    ignored.map(({ reason, meaning = "", count, firstRunId, firstSeq }) => {
+      const where = firstRunId === undefined || !worthALook.has(reason) ? "" : `; first: run=${addressValue(firstRunId)} seq=${firstSeq}`
+      return { cells: [number(count), reason, `${meaning}${where}`] }
+    })
+  )
+}
+
+function noteLines({ notes }: Verification): string[] {
+  return tableOf(
+    notes.map(({ what, meaning, count, firstRunId }) => ({ cells: [number(count), what, `${meaning}; first: run=${addressValue(firstRunId)}`] }))
+  )
+}
+
+function tookLine({ digestFunction }: Verification, startMs: number): string {
+  const by = digestFunction === "host" ? "the host" : "the module"
+  return `${seconds(performance.now() - startMs)}, ${megabytes(process.resourceUsage().maxRSS * 1024)} of memory at most; digests by ${by}`
+}
