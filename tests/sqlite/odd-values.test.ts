@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const text = (hex: string): string => `CAST(x'${hex}' AS TEXT)`
 const clockRow = (db: Db, name: string, flow = "'F'", execution = "'r'"): void =>
-  db.exec(`INSERT INTO flows_clock_deadlines VALUES (${flow}, ${execution}, ${name}, 'd', 1, NULL)`)
+  void db.exec(`INSERT INTO flows_clock_deadlines VALUES (${flow}, ${execution}, ${name}, 'd', 1, NULL)`)
 
 describe("names", () => {
   const odd = ["a\0b", "\0", "\u0001\u001f\u007f", "\u2028 \u2029", '"\\/,\n,[]{}', "  ", "é", "e\u0301", "￾￿", "👨‍👩‍👧", "\ufeffbom", "%_*?", "'; --", "x".repeat(70_000)]

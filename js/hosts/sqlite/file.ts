@@ -42,18 +42,19 @@ export function checkIsDatabase(path: string): void {
  * @throws `store_corrupt`
  */
 export function checkWhole(connection: Connection): void {
-  let expected: number
+  let failure: unknown
   try {
-    const [row] = connection.all("SELECT p.page_count * s.page_size AS c0 FROM pragma_page_count AS p, pragma_page_size AS s")
-    expected = Number(row?.[0])
+    // Takes the lock, so that nobody is changing the file's length.
+    connection.all("SELECT page_count AS c0 FROM pragma_page_count")
   } catch (error) {
-    const file = isJournalFoldError(error, "store_corrupt") ? fileOf(connection) : undefined
-    if (file !== undefined && file.walBytes === 0) checkLength(bytesByHeader(file.path), file.bytes)
-    throw error
+    if (!isJournalFoldError(error, "store_corrupt")) throw error
+    failure = error
   }
   const file = fileOf(connection)
-  // What a checkpoint has not yet brought from a WAL into the file is missing there rightly.
-  if (file !== undefined && file.walBytes === 0) checkLength(expected, file.bytes)
+  // What a checkpoint has not yet brought from a WAL into the file is missing there rightly. The header on disk is asked, not the
+  // connection: pages that the caller's own transaction adds are not in the file yet.
+  if (file !== undefined && file.walBytes === 0) checkLength(bytesByHeader(file.path), file.bytes)
+  if (failure !== undefined) throw failure
 }
 
 function checkLength(expected: number, found: number): void {
@@ -68,6 +69,8 @@ function checkLength(expected: number, found: number): void {
 function bytesByHeader(path: string): number {
   const header = headerOf(path)
   if (header.byteLength < headerBytes) return headerBytes
+  // The count of pages is only sound when both change counters agree.
+  if (header.readUInt32BE(24) !== header.readUInt32BE(92)) return headerBytes
   const pageBytes = header.readUInt16BE(16) === 1 ? 65536 : header.readUInt16BE(16)
   return header.readUInt32BE(28) * pageBytes
 }
