@@ -50,11 +50,12 @@ export function checkWhole(connection: Connection): void {
     if (!isJournalFoldError(error, "store_corrupt")) throw error
     failure = error
   }
+  // Opening the file here and closing it again would drop the locks that SQLite holds on it for the whole process, so its header is only
+  // looked at once SQLite has given it up as broken.
+  if (failure === undefined) return
   const file = fileOf(connection)
-  // What a checkpoint has not yet brought from a WAL into the file is missing there rightly. The header on disk is asked, not the
-  // connection: pages that the caller's own transaction adds are not in the file yet.
   if (file !== undefined && file.walBytes === 0) checkLength(bytesByHeader(file.path), file.bytes)
-  if (failure !== undefined) throw failure
+  throw failure
 }
 
 function checkLength(expected: number, found: number): void {
