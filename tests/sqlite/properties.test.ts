@@ -101,7 +101,9 @@ describe("a compaction", () => {
 
 describe("what is found", () => {
   it("is what a verification of the same rows in memory finds, to the last byte of the plan", () => {
-    fc.assert(fc.property(strikes, fc.subarray([...damages], { maxLength: 4 }), (list, chosen) => {
+    // Bytes that are no UTF-8 are not in the strings that a driver hands out: only the host, which reads bytes, can see them.
+    const legible = damages.filter(({ name }) => name !== "payload-not-utf8")
+    fc.assert(fc.property(strikes, fc.subarray(legible, { maxLength: 4 }), (list, chosen) => {
       const db = struck(sound, list)
       for (const damage of chosen) {
         try {

@@ -102,15 +102,18 @@ function nodeSqlite(db: NodeSqliteDatabase): Connection {
   const statement = remember((sql) => db.prepare(sql) as NodeStatement)
   return {
     get inTransaction() {
-      if (typeof db.isTransaction === "boolean") return db.isTransaction
-      // Older versions do not say; a transaction does not nest.
-      try {
-        db.exec("BEGIN")
-      } catch {
-        return true
-      }
-      db.exec("ROLLBACK")
-      return false
+      return guarded(() => {
+        if (typeof db.isTransaction === "boolean") return db.isTransaction
+        // Older versions do not say; a transaction does not nest.
+        try {
+          db.exec("BEGIN")
+        } catch (error) {
+          if (/within a transaction/.test(String((error as Error).message))) return true
+          throw error
+        }
+        db.exec("ROLLBACK")
+        return false
+      })
     },
     // Every column is named c0, c1, … where it is read, so its place is the place of its key.
     all: (sql, ...values) => guarded(() => statement(sql).all(...values).map((row) => Object.values(row))),

@@ -2,7 +2,7 @@
 import { JournalFoldError } from "../../core/errors.js"
 import type { SqliteDatabase } from "./connection.js"
 import { sqliteError } from "./errors.js"
-import { checkIsDatabase } from "./file.js"
+import { checkIsFile } from "./file.js"
 
 /** How a file is opened. */
 export interface OpenOptions {
@@ -34,7 +34,7 @@ interface NodeSqlite {
  * @throws `store_unreadable` when the file is not there, or no driver is installed; `store_not_sqlite`
  */
 export async function openFile(path: string, { readOnly, busyTimeoutMs }: OpenOptions): Promise<OpenFile> {
-  checkIsDatabase(path)
+  checkIsFile(path)
   try {
     return (await withBetterSqlite3(path, readOnly, busyTimeoutMs)) ?? (await withNodeSqlite(path, readOnly, busyTimeoutMs))
   } catch (error) {

@@ -92,11 +92,12 @@ export function pageStatements(names: Names, scope: Scope): PageStatements {
        CAST(group_concat(seq) AS BLOB) AS c5,
        CAST(group_concat(${typeOrLong}, '') AS BLOB) AS c6
      FROM (${entries(where)}) GROUP BY run`
-  const ofOne = `${run} = CAST(? AS TEXT) AND j.${journal.seq} > CAST(? AS INTEGER) ORDER BY j.${journal.seq}`
+  // By run as well, so that SQLite sees that there is nothing to sort for the groups.
+  const order = `ORDER BY ${run}, j.${journal.seq}`
+  const ofOne = `${run} = CAST(? AS TEXT) AND j.${journal.seq} > CAST(? AS INTEGER) ${order}`
   return {
-    next: page(
-      `${run} > CAST(? AS TEXT) AND ${run} < x''${onlyLive(names, scope, `j.${journal.runId}`)} ORDER BY ${run}, j.${journal.seq}`
-    ),
+    // Two statements and no comparison of (run, seq) pairs: with a bound value that is cast, SQLite would look for the run alone.
+    next: page(`${run} > CAST(? AS TEXT) AND ${run} < x''${onlyLive(names, scope, `j.${journal.runId}`)} ${order}`),
     rest: page(ofOne),
     rows: `SELECT ${wholeText("seq")} AS c0, ${typeOrLong} AS c1, coalesce(n, -1) AS c2,
        CASE WHEN k < 9 THEN p END AS c3 FROM (${entries(ofOne)})`
@@ -207,12 +208,16 @@ export function rowStatements(names: Names, utf8: boolean, { rows = rowsAQuery, 
   // A digest is over the UTF-8 of a text: its stored bytes, where the store keeps texts so.
   const text = (column: string): string =>
     utf8 ? `CAST(d.${column} AS BLOB)` : `CASE typeof(d.${column}) WHEN 'blob' THEN d.${column} ELSE CAST(d.${column} AS TEXT) END`
-  const pairs = (table: string, flow: string, execution: string, comparison: string): string =>
-    `SELECT * FROM (SELECT DISTINCT t.${flow} AS f, t.${execution} AS e FROM given CROSS JOIN ${table} AS t
-      WHERE (t.${flow}, t.${execution}) ${comparison} (given.f, given.e) AND t.${flow} < x'' AND typeof(t.${execution}) = 'text'
-      ORDER BY t.${flow}, t.${execution} LIMIT ${rows})`
+  // One flow's executions and those of the flows after it apart, so that both are found by the index.
+  const pairs = (table: string, flow: string, execution: string, comparison: string): string => {
+    const part = (where: string): string =>
+      `SELECT * FROM (SELECT DISTINCT t.${flow} AS f, t.${execution} AS e FROM ${table} AS t
+        WHERE ${where} AND typeof(t.${execution}) = 'text' ORDER BY t.${flow}, t.${execution} LIMIT ${rows})`
+    return `${part(`t.${flow} = (SELECT f FROM given) AND t.${execution} ${comparison} (SELECT e FROM given)`)}
+      UNION ${part(`t.${flow} > (SELECT f FROM given) AND t.${flow} < x''`)}`
+  }
   const allPairs = (comparison: string): string =>
-    `WITH given AS (SELECT CAST(? AS TEXT) AS f, CAST(? AS TEXT) AS e)
+    `WITH given AS MATERIALIZED (SELECT CAST(? AS TEXT) AS f, CAST(? AS TEXT) AS e)
      SELECT f AS c0, e AS c1, CAST(f AS BLOB) AS c2, CAST(e AS BLOB) AS c3 FROM (
        ${pairs(c.table, c.flowName, c.executionId, comparison)} UNION ${pairs(d.table, d.flowName, d.executionId, comparison)}
      ) ORDER BY f, e LIMIT ${rows}`
