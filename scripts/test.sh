@@ -23,6 +23,7 @@ bash scripts/test-wasm.sh
 
 say "the package"
 bash scripts/ensure-build.sh --test
+node_modules/.bin/tsc -p tsconfig.test.json
 CHROMIUM=$(chromium_path) node_modules/.bin/vitest run
 
 say "the recorded cases, against the built package"
