@@ -8,7 +8,7 @@ source scripts/toolchain.sh
 started=$SECONDS
 say() { printf '\n# test (%d s): %s\n' "$((SECONDS - started))" "$*"; }
 
-bash scripts/setup.sh packages wasm bindgen browser
+bash scripts/setup.sh packages wasm bindgen browser node-sqlite
 
 say "the core, natively"
 if cargo clippy --version >/dev/null 2>&1; then
