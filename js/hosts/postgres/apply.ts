@@ -6,7 +6,7 @@ import { checkCount, checkOptions } from "../../core/options.js"
 import type { Effects, Plan, PlanPage, Rebuilt, Verification } from "../../folds/deferred-clock/types.js"
 import { checkAllowed, checkChanged, checkIsPlan, checkStale, checkWritten, planOf, type Allowances } from "../plans.js"
 import { throwIfAborted } from "../slices.js"
-import { withSession, type Connection, type PostgresDatabase, type Session } from "./connection.js"
+import { withSession, type Connection, type PostgresDatabase } from "./connection.js"
 import { stateOf } from "./errors.js"
 import { held, tryLock, waitForLock } from "./lock.js"
 import { namesOf, type PostgresNames } from "./names.js"
@@ -67,11 +67,11 @@ export async function rebuild(db: PostgresDatabase, options?: ApplyOptions): Pro
 }
 
 /** How often a transaction is done again that another writer's commit made impossible. */
-const mostRetries = 3
-const pauseMs = 20
+export const mostRetries = 3
+export const pauseMs = 20
 
 /** What is done with a verification and its plan before anything is written; either may throw, and nothing is. */
-interface BeforeWriting {
+export interface BeforeWriting {
   readonly verified?: (verification: Verification) => void
   readonly check?: (made: Plan) => void
 }
@@ -86,7 +86,7 @@ async function writing(db: PostgresDatabase, options: ApplyOptions | undefined, 
       throw new JournalFoldError("nested_transaction", "the connection is inside a transaction; a plan is applied in one of its own")
     }
     const work = (): Promise<Applied | undefined> =>
-      session.transaction("write", () => inTransaction(session, names, rest, allowed, before))
+      session.transaction("write", () => applyingWithin(session.connection, names, rest, allowed, before))
     let release: (() => Promise<void>) | undefined
     try {
       for (let retries = 0; ; ) {
@@ -114,21 +114,20 @@ async function writing(db: PostgresDatabase, options: ApplyOptions | undefined, 
  * Whether another writer's commit made a transaction impossible. A row that was inserted meanwhile is met as a repeated key: the plan,
  * made from what the transaction sees, has only rows that are not there.
  */
-function isInTheWay(error: unknown): boolean {
+export function isInTheWay(error: unknown): boolean {
   const state = stateOf(error)
   return state === "40001" || state === "40P01" || state === "23505"
 }
 
-/** Makes the plan and applies it; nothing when somebody else holds the lock. */
-async function inTransaction(
-  session: Session,
+/** Makes the plan and applies it, in a writer transaction that the caller has begun, and ends; nothing when somebody else holds the lock. */
+export async function applyingWithin(
+  connection: Connection,
   names: PostgresNames,
   options: PostgresVerifyOptions,
   allowed: Allowances,
   { verified, check }: BeforeWriting
 ): Promise<Applied | undefined> {
-  const { connection } = session
-  if (!(await tryLock(session))) return undefined
+  if (!(await tryLock(connection))) return undefined
   await connection.rows(settings)
   const opened = await opening(connection, names, options)
   const verification = await verifying(opened, options)

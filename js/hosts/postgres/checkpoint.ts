@@ -6,9 +6,9 @@ import { checkOptions } from "../../core/options.js"
 import { Fold } from "../../folds/deferred-clock/fold.js"
 import { checkpointKey } from "../../folds/deferred-clock/names.js"
 import type { CheckpointCheck, Encoded, Floor } from "../../folds/deferred-clock/types.js"
-import { withSession, type PostgresDatabase } from "./connection.js"
+import { withSession, type Connection, type PostgresDatabase } from "./connection.js"
 import { FloorReader, namingSeqs, segmentsOf } from "./journal.js"
-import { namesOf, type PostgresNameMapping } from "./names.js"
+import { namesOf, type PostgresNameMapping, type PostgresNames } from "./names.js"
 import { reading } from "./snapshot.js"
 import { checkpointStatements, journalStatements } from "./statements.js"
 import { lookAt } from "./verify.js"
@@ -31,27 +31,35 @@ export async function foldOf<Result>(
 ): Promise<Result> {
   const { names: mapping, signal } = checkOptions(options, ["names", "signal"])
   const names = namesOf(mapping)
-  if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
-  if (typeof upTo !== "number") throw invalid("bound_invalid", "a finite number", upTo)
   return withSession(db, signal, (session) =>
     // Entries up to the bound are written once and never change, so a transaction of any isolation does.
-    reading(session, false, async () => {
-      const { connection } = session
-      const schema = await lookAt(connection, names, ["journal", "checkpoints"])
-      const scope = { kind: "runs", ids: [runId] } as const
-      const floor = await new FloorReader(connection, checkpointStatements(schema, scope)).floorOf(runId)
-      const floors: Floor[] = floor === undefined ? [] : [{ seq: floor.seq, compactedAtMs: 0, stateText: floor.stateText }]
-      const fold = new Fold({ runId, floors, upTo })
-      try {
-        for await (const segment of segmentsOf(connection, journalStatements(schema, scope), schema.eventTypes, runId, upTo)) {
-          namingSeqs(runId, () => fold.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types))
-        }
-        return use(fold)
-      } finally {
-        fold.dispose()
-      }
-    })
+    reading(session, false, () => folding(session.connection, runId, upTo, names, use))
   )
+}
+
+/** Folds one run, from what the connection sees. */
+export async function folding<Result>(
+  connection: Connection,
+  runId: string,
+  upTo: number,
+  names: PostgresNames,
+  use: (fold: Fold) => Result
+): Promise<Result> {
+  if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
+  if (typeof upTo !== "number") throw invalid("bound_invalid", "a finite number", upTo)
+  const schema = await lookAt(connection, names, ["journal", "checkpoints"])
+  const scope = { kind: "runs", ids: [runId] } as const
+  const floor = await new FloorReader(connection, checkpointStatements(schema, scope)).floorOf(runId)
+  const floors: Floor[] = floor === undefined ? [] : [{ seq: floor.seq, compactedAtMs: 0, stateText: floor.stateText }]
+  const fold = new Fold({ runId, floors, upTo })
+  try {
+    for await (const segment of segmentsOf(connection, journalStatements(schema, scope), schema.eventTypes, runId, upTo)) {
+      namingSeqs(runId, () => fold.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types))
+    }
+    return use(fold)
+  } finally {
+    fold.dispose()
+  }
 }
 
 /**

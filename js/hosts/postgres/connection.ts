@@ -236,15 +236,20 @@ async function commit(query: () => Promise<unknown>): Promise<void> {
   try {
     await query()
   } catch (error) {
-    // A constraint that is looked at when all is written.
-    if (!isLost(error)) throw postgresError(error, null)
-    throw new JournalFoldError(
-      "store_unreadable",
-      "the connection was lost while the transaction was being committed: all of it was written or nothing, and which is not known. Verify the store",
-      {},
-      { cause: error }
-    )
+    throw commitError(error)
   }
+}
+
+/** The typed error of a COMMIT that failed. */
+export function commitError(error: unknown): unknown {
+  // A constraint that is looked at when all is written.
+  if (!isLost(error)) return postgresError(error, null)
+  return new JournalFoldError(
+    "store_unreadable",
+    "the connection was lost while the transaction was being committed: all of it was written or nothing, and which is not known. Verify the store",
+    {},
+    { cause: error }
+  )
 }
 
 /**

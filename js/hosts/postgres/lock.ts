@@ -1,7 +1,7 @@
 /** The lock that keeps a second rebuild out, and an engine's writers, if they take it too. */
 import { JournalFoldError } from "../../core/errors.js"
 import { throwIfAborted } from "../slices.js"
-import type { Session } from "./connection.js"
+import type { Connection, Session } from "./connection.js"
 
 /**
  * The key of the advisory lock that `apply` and `rebuild` hold. One lock for a whole database.
@@ -15,7 +15,7 @@ export const rebuildLockKey = 0x6a6f75726e616c66n
 const sliceMs = 1000
 
 /** Takes the lock in the current transaction, if it is free. */
-export async function tryLock({ connection }: Session): Promise<boolean> {
+export async function tryLock(connection: Connection): Promise<boolean> {
   const [row] = await connection.rows(`SELECT pg_try_advisory_xact_lock(${rebuildLockKey})::text AS c0`)
   return row?.[0] === "true"
 }

@@ -62,7 +62,7 @@ function writing(db: SqliteDatabase, options: ApplyOptions | undefined, check: (
 }
 
 /** What is done with a verification and its plan before anything is written; either may throw, and nothing is. */
-interface BeforeWriting {
+export interface BeforeWriting {
   readonly verified?: (verification: Verification) => void
   readonly check?: (made: Plan) => void
 }
@@ -71,29 +71,39 @@ interface BeforeWriting {
 function* applying(
   connection: Connection,
   options: ApplyOptions,
-  { verified, check }: BeforeWriting
+  before: BeforeWriting
 ): Generator<Progress, Applied, boolean | undefined> {
-  const { allowDeletePending, allowUnconsume, ...rest } = options
-  const names = namesOf(rest.names)
   if (connection.inTransaction) {
     throw new JournalFoldError("nested_transaction", "the connection is inside a transaction; a plan is applied in one of its own")
   }
   connection.exec("BEGIN IMMEDIATE")
   try {
-    const verification = yield* verifying(connection, rest)
-    verified?.(verification)
-    const made = planOf(verification)
-    check?.(made)
-    checkAllowed(made, { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true })
-    const writer = new PlanWriter(connection, names)
-    for (const page of made.pages) writer.write(page)
-    for (const page of made.pages) writer.check(page)
+    const applied = yield* applyingWithin(connection, options, before)
     connection.exec("COMMIT")
-    return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
+    return applied
   } finally {
     // Still open after an error, unless SQLite has rolled back already, or when the work was given up.
     if (connection.inTransaction) connection.exec("ROLLBACK")
   }
+}
+
+/** The same in a writer transaction that the caller has begun, and ends. */
+export function* applyingWithin(
+  connection: Connection,
+  options: ApplyOptions,
+  { verified, check }: BeforeWriting
+): Generator<Progress, Applied, boolean | undefined> {
+  const { allowDeletePending, allowUnconsume, ...rest } = options
+  const names = namesOf(rest.names)
+  const verification = yield* verifying(connection, rest)
+  verified?.(verification)
+  const made = planOf(verification)
+  check?.(made)
+  checkAllowed(made, { allowDeletePending: allowDeletePending === true, allowUnconsume: allowUnconsume === true })
+  const writer = new PlanWriter(connection, names)
+  for (const page of made.pages) writer.write(page)
+  for (const page of made.pages) writer.check(page)
+  return { rows: made.rows, rebuilt: made.rebuilt, effects: made.effects }
 }
 
 /** How a file's tables are rebuilt. */

@@ -6,11 +6,12 @@ import { checkOptions } from "../../core/options.js"
 import { Fold } from "../../folds/deferred-clock/fold.js"
 import { checkpointKey } from "../../folds/deferred-clock/names.js"
 import type { CheckpointCheck, Encoded } from "../../folds/deferred-clock/types.js"
-import { connect, reading, type SqliteDatabase } from "./connection.js"
+import { connect, reading, type Connection, type SqliteDatabase } from "./connection.js"
 import { FloorReader } from "./floors.js"
 import { JournalReader, pushSegment } from "./journal.js"
 import { namesOf, type NameMapping } from "./names.js"
 import { checkSchema } from "./schema.js"
+import { runAll } from "./verify.js"
 
 /** How one run is read. */
 export interface CaptureOptions {
@@ -26,22 +27,35 @@ export function foldOf<Result>(
   options: CaptureOptions | undefined,
   use: (fold: Fold) => Result
 ): Result {
-  const names = namesOf(checkOptions(options, ["names"]).names)
-  if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
+  const { names } = checkOptions(options, ["names"])
   const connection = connect(db)
-  return reading(connection, () => {
-    const { utf8 } = checkSchema(connection, names, ["journal", "checkpoints"])
-    const scope = { kind: "runs", ids: [runId] } as const
-    const floors = new FloorReader(connection, names, scope, utf8)
-    const floor = floors.floorOf(runId)
-    const fold = new Fold({ runId, floors: floor === undefined ? [] : [floors.read(floor)], upTo })
-    try {
-      for (const segment of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) pushSegment(segment, fold)
-      return use(fold)
-    } finally {
-      fold.dispose()
+  return reading(connection, () => runAll(folding(connection, runId, upTo, names, use)))
+}
+
+/** The work of folding one run, in steps. The caller holds the snapshot. */
+export function* folding<Result>(
+  connection: Connection,
+  runId: string,
+  upTo: number,
+  mapping: NameMapping | undefined,
+  use: (fold: Fold) => Result
+): Generator<undefined, Result, boolean | undefined> {
+  const names = namesOf(mapping)
+  if (typeof runId !== "string") throw invalid("argument_invalid", "a run's id", runId)
+  const { utf8 } = checkSchema(connection, names, ["journal", "checkpoints"])
+  const scope = { kind: "runs", ids: [runId] } as const
+  const floors = new FloorReader(connection, names, scope, utf8)
+  const floor = floors.floorOf(runId)
+  const fold = new Fold({ runId, floors: floor === undefined ? [] : [floors.read(floor)], upTo })
+  try {
+    for (const segment of new JournalReader(connection, names, scope, utf8).segmentsOf(runId)) {
+      pushSegment(segment, fold)
+      yield
     }
-  })
+    return use(fold)
+  } finally {
+    fold.dispose()
+  }
 }
 
 /**

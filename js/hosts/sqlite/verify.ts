@@ -171,9 +171,9 @@ function unreached(connection: Connection, names: Names, found: number, expected
 }
 
 /** Runs a piece of work to its end. */
-export function runAll<Result>(
-  work: Generator<Progress, Result, boolean | undefined>,
-  onProgress: SqliteVerifyOptions["onProgress"]
+export function runAll<Step, Result>(
+  work: Generator<Step, Result, boolean | undefined>,
+  onProgress?: (step: Step) => boolean | undefined | void
 ): Result {
   try {
     let stop: boolean | undefined
