@@ -1,0 +1,89 @@
+/** SqlClients for the tests: over better-sqlite3, over PGlite, and the pool of `@effect/sql-pg`. */
+import type { PGlite } from "@electric-sql/pglite"
+import type Database from "better-sqlite3"
+import { Effect, Exit, Layer, Redacted, Semaphore } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, SqlError, Statement } from "effect/sql"
+import type { Connection } from "effect/sql/SqlConnection"
+import { PgClient } from "@effect/sql-pg"
+import { DurableWriter, layerSql } from "journal-fold/effect"
+
+/** What the effects of the module need. */
+export type Needs = SqlClient.SqlClient | DurableWriter
+
+/** A connection from one function that runs a statement and gives rows as arrays. */
+function connectionFrom(query: (sql: string, params: readonly unknown[]) => Effect.Effect<readonly unknown[][], SqlError.SqlError>): Connection {
+  const objects = (): never => {
+    throw new Error("rows are asked for as arrays")
+  }
+  return {
+    execute: query,
+    executeRaw: query,
+    executeValues: query,
+    executeValuesUnprepared: query,
+    executeUnprepared: query,
+    executeStream: objects
+  }
+}
+
+/** A client over an open better-sqlite3 database, as the drivers for SQLite make theirs. */
+export const sqliteClient = (db: Database.Database): Layer.Layer<SqlClient.SqlClient> =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.gen(function* () {
+      const connection = connectionFrom((sql, params) =>
+        Effect.try({
+          try: () => {
+            const statement = db.prepare(sql)
+            if (statement.reader) return statement.raw().all(...params) as unknown[][]
+            statement.run(...params)
+            return []
+          },
+          catch: (cause) => new SqlError.SqlError({ reason: SqlError.classifySqliteError(cause) })
+        }))
+      return yield* SqlClient.make({
+        ...SqlClient.makeSqliteAcquirers({
+          connection: Effect.succeed(connection),
+          semaphore: yield* Semaphore.make(1),
+          isTransaction: () => db.inTransaction
+        }),
+        compiler: Statement.makeCompilerSqlite(),
+        driver: "better-sqlite3",
+        spanAttributes: []
+      })
+    })
+  ).pipe(Layer.provide(Reactivity.layer))
+
+/** A client over a PGlite database. */
+export const pgliteClient = (db: PGlite): Layer.Layer<SqlClient.SqlClient> =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    Effect.gen(function* () {
+      const semaphore = yield* Semaphore.make(1)
+      const connection = connectionFrom((sql, params) =>
+        Effect.tryPromise({
+          try: async () => (await db.query(sql, [...params], { rowMode: "array" })).rows as unknown[][],
+          catch: (cause) => new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause, message: String(cause) }) })
+        }))
+      const acquirer = Effect.as(Effect.uninterruptibleMask((restore) => restore(semaphore.takeScoped(1))), connection)
+      return yield* SqlClient.make({ acquirer, compiler: PgClient.makeCompiler(), driver: "pglite", spanAttributes: [] })
+    })
+  ).pipe(Layer.provide(Reactivity.layer))
+
+/** The pool of `@effect/sql-pg`. */
+export const pgClient = (url: string): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
+  PgClient.layer({ url: Redacted.make(url) }) as Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>
+
+/** A client, and the writer over it. */
+export const withWriter = <E>(client: Layer.Layer<SqlClient.SqlClient, E>): Layer.Layer<Needs, E> => Layer.provideMerge(layerSql, client)
+
+/** What an effect fails with, as the recorded cases say it; a defect is thrown. */
+export async function outcomeOf<A, E>(effect: Effect.Effect<A, E>): Promise<any> {
+  const exit = await Effect.runPromiseExit(Effect.result(effect))
+  if (Exit.isFailure(exit)) throw new Error(`a defect: ${String(exit.cause)}`)
+  const result = exit.value
+  if (result._tag === "Success") return result.success
+  const { code, unjoined } = result.failure as { code?: string; unjoined?: unknown }
+  if (typeof code !== "string") throw result.failure
+  return { error: { code, ...(unjoined === undefined ? {} : { unjoined }) } }
+}
