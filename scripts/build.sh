@@ -55,6 +55,7 @@ node scripts/stamp.mjs pkg/version.js pkg/package.json
 cp README.md LICENSE .build/generated/version.d.ts pkg/
 if [ -f pkg/cli/main.js ]; then chmod +x pkg/cli/main.js; fi
 
-# The demo imports the package by its name, as its users do.
+# The demo and the examples import the package by its name, as its users do.
 ln -sfn ../pkg node_modules/journal-fold
 node_modules/.bin/tsc -p tsconfig.demo.json
+node_modules/.bin/tsc -p tsconfig.examples.json

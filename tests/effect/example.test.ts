@@ -39,7 +39,7 @@ const derived = (at: string): Promise<string> =>
     const sql = yield* SqlClient
     const clocks = yield* sql.unsafe("SELECT * FROM flows_clock_deadlines ORDER BY execution_id, clock_name")
     const completions = yield* sql.unsafe("SELECT * FROM flows_deferred_completions ORDER BY execution_id, deferred_name")
-    return JSON.stringify([clocks, completions])
+    return JSON.stringify([clocks, completions], (_, value: unknown) => (typeof value === "bigint" ? String(value) : value))
   }))
 
 describe.each<[string, () => Promise<string>]>([

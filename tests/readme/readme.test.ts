@@ -80,6 +80,25 @@ describe("the README's scripts", () => {
   }
 })
 
+describe("the README's excerpts", () => {
+  it("stand in the example as they are shown, which the tests run", () => {
+    const excerpts = blocks.filter(({ language }) => language === "ts")
+    const example = ["boot.ts", "engine.ts"].map((file) => readFileSync(join(root, "js/examples/engine", file), "utf8")).join("\n")
+    expect(excerpts.length).toBe(2)
+    for (const { code, line } of excerpts) expect(example, `line ${line}`).toContain(code.trimEnd())
+  })
+
+  it("name a module that is there, with the names it takes the place of", async () => {
+    const [, name = ""] = /^\+import .* from "(.*)"$/m.exec(blocks.find(({ language }) => language === "diff")?.code ?? "") ?? []
+    const names = Object.keys((await import(name)) as object)
+    expect(names).toEqual(expect.arrayContaining([
+      "eventTypes", "checkpointKey", "Clock", "Deferred", "initial", "clockKey", "deferredKey", "reduce", "projection", "Encoded", "encode",
+      "fromCheckpoint", "FoldIncompleteReason", "Unjoined", "FoldIncomplete", "capture", "checkpointState", "rebuild",
+      "verify", "plan", "apply", "checkpointStateText", "checkCheckpoint", "DurableWriter", "layerSql"
+    ]))
+  })
+})
+
 describe("the README's commands", () => {
   const [cli] = blocks.filter(({ store }) => store === "damaged")
 
