@@ -7,6 +7,13 @@ function once(work) {
   return Number(process.hrtime.bigint() - started)
 }
 
+/** As {@link once}, for work that is waited for. */
+async function onceAwaited(work) {
+  const started = process.hrtime.bigint()
+  await work()
+  return Number(process.hrtime.bigint() - started)
+}
+
 function median(values) {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[sorted.length >> 1]
@@ -26,9 +33,28 @@ export function inTurn(ours, rival, { units, rounds }) {
     times.ours.push(a / units)
     times.rival.push(b / units)
   }
+  return summary(times)
+}
+
+/** As {@link inTurn}, for work that is waited for. */
+export async function inTurnAwaited(ours, rival, { units, rounds }) {
+  const times = { ours: [], rival: [] }
+  for (let round = -1; round < rounds; round++) {
+    globalThis.gc?.()
+    const a = await onceAwaited(ours)
+    globalThis.gc?.()
+    const b = await onceAwaited(rival)
+    if (round < 0) continue
+    times.ours.push(a / units)
+    times.rival.push(b / units)
+  }
+  return summary(times)
+}
+
+function summary({ ours, rival }) {
   return {
-    ours: { best: Math.min(...times.ours), median: median(times.ours) },
-    rival: { best: Math.min(...times.rival), median: median(times.rival) }
+    ours: { best: Math.min(...ours), median: median(ours) },
+    rival: { best: Math.min(...rival), median: median(rival) }
   }
 }
 
