@@ -1,7 +1,7 @@
 /** SqlClients for the tests: over better-sqlite3, over PGlite, and the pool of `@effect/sql-pg`. */
 import type { PGlite } from "@electric-sql/pglite"
 import type Database from "better-sqlite3"
-import { Effect, Exit, Layer, Redacted, Semaphore } from "effect"
+import { Effect, Exit, Layer, Redacted, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError, Statement } from "effect/sql"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -11,18 +11,17 @@ import { DurableWriter, layerSql } from "journal-fold/effect"
 /** What the effects of the module need. */
 export type Needs = SqlClient.SqlClient | DurableWriter
 
-/** A connection from one function that runs a statement and gives rows as arrays. */
-function connectionFrom(query: (sql: string, params: readonly unknown[]) => Effect.Effect<readonly unknown[][], SqlError.SqlError>): Connection {
-  const objects = (): never => {
-    throw new Error("rows are asked for as arrays")
-  }
+/** A connection from one function that runs a statement and gives rows as objects or as arrays. */
+function connectionFrom(query: (sql: string, params: readonly unknown[], arrays: boolean) => Effect.Effect<any[], SqlError.SqlError>): Connection {
+  const objects = (sql: string, params: readonly unknown[]): Effect.Effect<any[], SqlError.SqlError> => query(sql, params, false)
+  const arrays = (sql: string, params: readonly unknown[]): Effect.Effect<any[], SqlError.SqlError> => query(sql, params, true)
   return {
-    execute: query,
-    executeRaw: query,
-    executeValues: query,
-    executeValuesUnprepared: query,
-    executeUnprepared: query,
-    executeStream: objects
+    execute: objects,
+    executeRaw: objects,
+    executeUnprepared: objects,
+    executeValues: arrays,
+    executeValuesUnprepared: arrays,
+    executeStream: () => Stream.die("no test reads a stream")
   }
 }
 
@@ -31,11 +30,11 @@ export const sqliteClient = (db: Database.Database): Layer.Layer<SqlClient.SqlCl
   Layer.effect(
     SqlClient.SqlClient,
     Effect.gen(function* () {
-      const connection = connectionFrom((sql, params) =>
+      const connection = connectionFrom((sql, params, arrays) =>
         Effect.try({
           try: () => {
             const statement = db.prepare(sql)
-            if (statement.reader) return statement.raw().all(...params) as unknown[][]
+            if (statement.reader) return statement.raw(arrays).all(...params) as any[]
             statement.run(...params)
             return []
           },
@@ -60,9 +59,9 @@ export const pgliteClient = (db: PGlite): Layer.Layer<SqlClient.SqlClient> =>
     SqlClient.SqlClient,
     Effect.gen(function* () {
       const semaphore = yield* Semaphore.make(1)
-      const connection = connectionFrom((sql, params) =>
+      const connection = connectionFrom((sql, params, arrays) =>
         Effect.tryPromise({
-          try: async () => (await db.query(sql, [...params], { rowMode: "array" })).rows as unknown[][],
+          try: async () => (await db.query(sql, [...params], { rowMode: arrays ? "array" : "object" })).rows as any[],
           catch: (cause) => new SqlError.SqlError({ reason: new SqlError.UnknownError({ cause, message: String(cause) }) })
         }))
       const acquirer = Effect.as(Effect.uninterruptibleMask((restore) => restore(semaphore.takeScoped(1))), connection)

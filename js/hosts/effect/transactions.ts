@@ -1,4 +1,5 @@
 /** The transactions that a store is read and written in. */
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -8,8 +9,8 @@ import { BeginTransaction, SqlClient } from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { JournalFoldError } from "../../core/errors.js"
-import { sqlFailure, type DeferredClockError } from "./errors.js"
 import { mostRetries, pauseMs } from "../postgres/apply.js"
+import { sqlFailure, type DeferredClockError } from "./errors.js"
 import type { Host } from "./host.js"
 import { postgresHost } from "./postgres.js"
 import { sqliteHost } from "./sqlite.js"
@@ -118,10 +119,16 @@ function within<A>(
       Effect.tapError((error) => Effect.sync(() => void (failure = error)))
     )
     const typed = (error: SqlError): DeferredClockError => sqlFailure(error, (driverError) => host.errorOf(driverError, committing))
-    return transact(work).pipe(
-      Effect.mapError((error) => (isSqlError(error) ? typed(error) : error)),
-      // A connection that is gone cannot roll back either, which the client takes for a defect. What the work failed with is the error to tell.
-      Effect.catchDefect((defect) => (isSqlError(defect) ? Effect.fail(failure ?? typed(defect)) : Effect.die(defect)))
-    )
+    return Effect.catchCause(transact(work), (cause) => {
+      // A connection that is gone cannot roll back either, which the client makes a defect, and then what the work failed with too. That
+      // is still the error to tell.
+      const known = cause.reasons.map((reason) => {
+        if (Cause.isFailReason(reason)) return isSqlError(reason.error) ? typed(reason.error) : reason.error
+        if (Cause.isDieReason(reason) && isSqlError(reason.defect)) return typed(reason.defect)
+        return Cause.isDieReason(reason) && reason.defect === failure ? failure : undefined
+      })
+      const error = failure ?? known[0]
+      return error !== undefined && !known.includes(undefined) ? Effect.fail(error) : Effect.failCause(Cause.map(cause, (error) => (isSqlError(error) ? typed(error) : error)))
+    })
   })
 }
