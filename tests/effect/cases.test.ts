@@ -1,11 +1,12 @@
 /** The recorded cases through the Effect module, on SQLite and on Postgres. */
 import { PGlite } from "@electric-sql/pglite"
-import { Context, Effect, Layer, Option, Scope } from "effect"
+import { Effect, Exit, Layer, Option, Scope, type Context } from "effect"
+import type { SqlClient } from "effect/sql"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as Fold from "journal-fold/effect"
-import { tablesSql } from "../postgres/stores.js"
+import { freshStore, tablesSql, type Queryable } from "../postgres/stores.js"
 import { emptyStore, type Db } from "../sqlite/stores.js"
-import { outcomeOf, pgliteClient, sqliteClient, withWriter, type Needs } from "./clients.js"
+import { outcomeOf, pgClient, pgliteClient, sqliteClient, withWriter, type Needs } from "./clients.js"
 import { byBytes, casesOf, compare, holdsNul, rowsOf, valueOf, withUndefined, type Case } from "./recorded.js"
 
 const reduceCases = casesOf("reduce")
@@ -72,12 +73,22 @@ async function sqliteStore(): Promise<Store> {
 async function pgliteStore(): Promise<Store> {
   const db = await PGlite.create()
   await db.exec(tablesSql())
+  return postgresStoreOf(db, pgliteClient(db), () => db.close())
+}
+
+/** A real server, behind the pool of `@effect/sql-pg`. */
+async function serverStore(): Promise<Store> {
+  const { client, url } = await freshStore()
+  return postgresStoreOf(client, pgClient(url), () => client.end())
+}
+
+async function postgresStoreOf(db: Queryable, client: Layer.Layer<SqlClient.SqlClient, unknown>, end: () => Promise<void>): Promise<Store> {
   const scope = Scope.makeUnsafe()
-  const context = await Effect.runPromise(Layer.buildWithScope(withWriter(pgliteClient(db)), scope))
+  const context = await Effect.runPromise(Layer.buildWithScope(withWriter(client), scope))
   return {
     context,
     async fill(tables) {
-      await db.exec(`TRUNCATE ${tables.map(([table]) => table).join(", ")}`)
+      await db.query(`TRUNCATE ${tables.map(([table]) => table).join(", ")}`)
       for (const [table, columns, rows] of tables) {
         if (rows.length === 0) continue
         const lists = columns.map((_, place) => rows.map((row) => (row[place] === null ? null : String(row[place]))))
@@ -90,12 +101,15 @@ async function pgliteStore(): Promise<Store> {
       }
     },
     // As JSON: PGlite leaves out a byte order mark that a text begins with.
-    rows: async (sql) => (await db.query<{ row: string }>(`SELECT to_json(t)::text AS row FROM (${sql}) AS t`)).rows.map(({ row }) => JSON.parse(row)),
-    close: () => db.close()
+    rows: async (sql) => (await db.query(`SELECT to_json(t)::text AS row FROM (${sql}) AS t`)).rows.map(({ row }) => JSON.parse(row)),
+    async close() {
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      await end()
+    }
   }
 }
 
-describe.each([["SQLite", sqliteStore], ["Postgres", pgliteStore]] as const)("on %s", (name, open) => {
+describe.each([["SQLite", sqliteStore], ["PGlite", pgliteStore], ["Postgres", serverStore]] as const)("on %s", (name, open) => {
   const all = (cases: Case[], journal: string, checkpoints: string): Case[] =>
     cases.filter((test) => name === "SQLite" || !holdsNul(rowsOf(test, test[journal], test[checkpoints])))
   let store: Store

@@ -1,7 +1,7 @@
 /** SqlClients for the tests: over better-sqlite3, over PGlite, and the pool of `@effect/sql-pg`. */
 import type { PGlite } from "@electric-sql/pglite"
 import type Database from "better-sqlite3"
-import { Effect, Exit, Layer, Redacted, Semaphore, Stream } from "effect"
+import { Cache, Effect, Exit, Layer, Redacted, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError, Statement } from "effect/sql"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -30,16 +30,16 @@ export const sqliteClient = (db: Database.Database): Layer.Layer<SqlClient.SqlCl
   Layer.effect(
     SqlClient.SqlClient,
     Effect.gen(function* () {
+      const attempt = <Value>(work: () => Value): Effect.Effect<Value, SqlError.SqlError> =>
+        Effect.try({ try: work, catch: (cause) => new SqlError.SqlError({ reason: SqlError.classifySqliteError(cause) }) })
+      const statements = yield* Cache.make({ capacity: 200, lookup: (sql: string) => attempt(() => db.prepare(sql)) })
       const connection = connectionFrom((sql, params, arrays) =>
-        Effect.try({
-          try: () => {
-            const statement = db.prepare(sql)
+        Effect.flatMap(Cache.get(statements, sql), (statement) =>
+          attempt(() => {
             if (statement.reader) return statement.raw(arrays).all(...params) as any[]
             statement.run(...params)
             return []
-          },
-          catch: (cause) => new SqlError.SqlError({ reason: SqlError.classifySqliteError(cause) })
-        }))
+          })))
       return yield* SqlClient.make({
         ...SqlClient.makeSqliteAcquirers({
           connection: Effect.succeed(connection),

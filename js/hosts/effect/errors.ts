@@ -1,6 +1,6 @@
 /** What the effects fail with. Nothing that a store or a caller's argument does is a defect. */
 import * as Schema from "effect/Schema"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { isFoldIncomplete, isJournalFoldError, JournalFoldError, type ErrorCode } from "../../core/errors.js"
 import { Unjoined } from "./schemas.js"
 
@@ -50,4 +50,10 @@ export function sqlFailure(error: SqlError, hostError: (driverError: unknown) =>
   return isJournalFoldError(typed)
     ? new JournalFoldError(typed.code, typed.message, typed.details, { cause: error })
     : new JournalFoldError(byReason[error.reason._tag] ?? "store_unreadable", error.message, {}, { cause: error })
+}
+
+/** Whether an error came of an `SqlError` that says, whatever the driver, that another writer was in the way. */
+export function isConflict(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: unknown }
+  return isSqlError(cause) && ["SerializationError", "DeadlockError", "UniqueViolation"].includes(cause.reason._tag)
 }

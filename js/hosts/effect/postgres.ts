@@ -1,7 +1,7 @@
 /** The Postgres host over an Effect connection. */
 import * as Effect from "effect/Effect"
 import type { Connection as SqlConnection } from "effect/sql/SqlConnection"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import type { JournalFoldError } from "../../core/errors.js"
 import { applyingWithin, isInTheWay } from "../postgres/apply.js"
 import { folding } from "../postgres/checkpoint.js"
@@ -12,7 +12,7 @@ import { namesOf } from "../postgres/names.js"
 import { checkOneSnapshot, settings } from "../postgres/snapshot.js"
 import { opening, verifying } from "../postgres/verify.js"
 import { asking, type Ask } from "./driving.js"
-import { sqlFailure } from "./errors.js"
+import { isConflict, sqlFailure } from "./errors.js"
 import type { Host } from "./host.js"
 
 /** The host for Postgres. */
@@ -41,12 +41,6 @@ export const postgresHost: Host = {
     }),
   fold: (connection, runId, upTo, { names }, use) =>
     asking(async (ask) => folding(connectionOf(connection, ask), runId, upTo, namesOf(names), use))
-}
-
-/** Drivers that keep no SQLSTATE still say in Effect's words what happened. */
-function isConflict(error: unknown): boolean {
-  const { cause } = error as { readonly cause?: unknown }
-  return isSqlError(cause) && ["SerializationError", "DeadlockError", "UniqueViolation"].includes(cause.reason._tag)
 }
 
 /** Statements are not prepared: each page of a plan and each fetch is its own, and none comes again often. */

@@ -18,19 +18,27 @@ import { sqliteError } from "../sqlite/errors.js"
 import type { NameMapping } from "../sqlite/names.js"
 import { verifying, type SqliteVerifyOptions } from "../sqlite/verify.js"
 import { inSlices } from "./driving.js"
-import { sqlFailure } from "./errors.js"
+import { isConflict, sqlFailure } from "./errors.js"
 import type { FoldApplyOptions, Host } from "./host.js"
 
 /** The host for SQLite. */
 export const sqliteHost: Host = {
   begin: { read: "BEGIN", write: "BEGIN IMMEDIATE" },
   errorOf: sqliteError,
-  // A writer holds the write lock from its beginning, so nobody's commit gets in its way.
-  isInTheWay: () => false,
+  // Only a writer who has not taken the write lock at the beginning is told of another's commit.
+  isInTheWay: (error) => isConflict(error) || isBusySnapshot(error),
   verify: (connection, options) => inSlices(() => verifying(connectionOf(connection), sqliteOptions(options))),
   apply: (connection, options, check) => inSlices(() => applyingWithin(connectionOf(connection), sqliteOptions(options), { check })),
   fold: (connection, runId, upTo, { names }, use) =>
     inSlices(() => folding(connectionOf(connection), runId, upTo, names as NameMapping | undefined, use))
+}
+
+/** SQLite's extended code for a snapshot that is no longer the newest: by name from better-sqlite3, by number from `node:sqlite`. */
+function isBusySnapshot(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: unknown }
+  if (!isSqlError(cause)) return false
+  const { code, errcode } = cause.reason.cause as { readonly code?: unknown; readonly errcode?: unknown }
+  return code === "SQLITE_BUSY_SNAPSHOT" || errcode === 517
 }
 
 /** SQLite has no schemas to name: one that is named is refused with the other names. */
