@@ -2,6 +2,8 @@
 import { describe, isJournalFoldError, JournalFoldError, type ErrorCode } from "../core/errors.js"
 import type { Plan } from "../folds/deferred-clock/types.js"
 import { checkAllowed, checkStale } from "../hosts/plans.js"
+import { applyUrl } from "../hosts/postgres/apply.js"
+import { isPostgresUrl } from "../hosts/postgres/open.js"
 import { applyFile } from "../hosts/sqlite/apply.js"
 import { usageError } from "./arguments.js"
 import type { Context } from "./context.js"
@@ -81,8 +83,10 @@ async function write(context: Context, { planned, scope, names }: Task): Promise
   const judging = judgingFrom(args)
   let found: Look | undefined
   try {
+    // What it takes is the same, wherever the store is.
+    const applyTo = (isPostgresUrl(args.file) ? applyUrl : applyFile) as typeof applyFile
     await watched(args, startMs, (onProgress, stoppedBy) =>
-      applyFile(args.file, planned, {
+      applyTo(args.file, planned, {
         ...scope,
         ...judging,
         ...allowances(context),

@@ -1,6 +1,7 @@
 /** What was typed, checked: a verb, its files and options. Anything else is said with what would have been right. */
 import { parseArgs, type ParseArgsConfig } from "node:util"
 import { describe, JournalFoldError, type ErrorCode } from "../core/errors.js"
+import { withoutPassword } from "../hosts/postgres/open.js"
 import { optionSpecs, type OptionName } from "./options.js"
 import { verbs, type VerbSpec } from "./verbs.js"
 
@@ -21,6 +22,11 @@ export class Arguments {
   /** The file that everything is about. */
   get file(): string {
     return this.positionals[0] ?? ""
+  }
+
+  /** That file as it may be shown: a URL without its password. */
+  get shownFile(): string {
+    return withoutPassword(this.file)
   }
 
   /** Whether a switch is there. */

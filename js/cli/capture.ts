@@ -26,7 +26,7 @@ export async function capture({ args, output }: Context): Promise<number> {
     documentPieces({
       format: "journal-fold/capture",
       version: 1,
-      file: args.file,
+      file: args.shownFile,
       source: source.kind,
       runId: captured.runId,
       upTo: args.text("up-to"),

@@ -1,11 +1,11 @@
 /** `export FILE RUN`: one run as lines of JSON on standard output. */
 import { contentDigest } from "../digest.js"
 import { hostDigest } from "../hosts/sqlite/rows.js"
-import type { Oddities } from "../hosts/sqlite/export.js"
+import type { Oddities } from "../hosts/exports.js"
 import type { Context } from "./context.js"
 import { busyTimeoutFrom, digestByModule, namesFrom, oneRunFrom } from "./inputs.js"
 import { counted } from "./numbers.js"
-import { sourceOf } from "./source.js"
+import { sourceOf, type ExportLines } from "./source.js"
 import { exitCodes } from "./verbs.js"
 
 /** Exports one run. */
@@ -13,7 +13,7 @@ export async function exportVerb({ args, output }: Context): Promise<number> {
   const digest = digestByModule(args) ? contentDigest : (hostDigest ?? contentDigest)
   const source = sourceOf(args.file, namesFrom(args), busyTimeoutFrom(args).busyTimeoutMs)
   let odd: Oddities = { base64: 0, leftOut: 0 }
-  const watching = function* (lines: Generator<string, Oddities>): Generator<string> {
+  const watching = async function* (lines: ExportLines): AsyncGenerator<string> {
     odd = yield* lines
   }
   await source.export(oneRunFrom(args), { showValues: args.has("show-values"), digest }, (lines) => output.write(watching(lines)))

@@ -27,10 +27,10 @@ export class Output {
   }
 
   /** Writes pieces of text, gathered so that a line is not a system call. */
-  async write(pieces: Iterable<string>): Promise<void> {
+  async write(pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
     let gathered: string[] = []
     let units = 0
-    for (const piece of pieces) {
+    for await (const piece of pieces) {
       gathered.push(piece)
       units += piece.length
       if (units >= unitsAPiece) {

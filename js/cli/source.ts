@@ -1,4 +1,4 @@
-/** What a verb reads: a store, or one run that `export` wrote, which serves wherever a store does. */
+/** What a verb reads: a store in a file or behind a URL, or one run that `export` wrote, which serves wherever a store does. */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 import { JournalFoldError } from "../core/errors.js"
 import { contentDigest } from "../digest.js"
@@ -7,7 +7,12 @@ import type { Verification } from "../folds/deferred-clock/types.js"
 import { inSlices } from "../hosts/slices.js"
 import { foldOf } from "../hosts/sqlite/checkpoint.js"
 import { connect, reading } from "../hosts/sqlite/connection.js"
-import { exportRun, unknownRuns, type ExportOptions, type Oddities } from "../hosts/sqlite/export.js"
+import type { Oddities, RunExportOptions } from "../hosts/exports.js"
+import { foldOf as foldInPostgres } from "../hosts/postgres/checkpoint.js"
+import { exportRun as exportFromPostgres, unknownRuns as unknownInPostgres } from "../hosts/postgres/export.js"
+import { isPostgresUrl, openUrl, withoutPassword, type OpenUrl } from "../hosts/postgres/open.js"
+import { verifyUrl } from "../hosts/postgres/verify.js"
+import { exportRun, unknownRuns } from "../hosts/sqlite/export.js"
 import { openFile } from "../hosts/sqlite/open.js"
 import { hostDigest } from "../hosts/sqlite/rows.js"
 import { verifyFile } from "../hosts/sqlite/verify-file.js"
@@ -33,16 +38,21 @@ export interface Source {
   /** Folds one run up to a seq. Without an id, the only one there is. */
   fold<Result>(runId: string | undefined, upTo: number, use: (fold: Fold, runId: string) => Result): Promise<Result>
   /** Hands on the lines of one run's export, each with its line feed, and what of it is odd. */
-  export(runId: string | undefined, options: ExportOptions, write: (lines: Generator<string, Oddities>) => Promise<void>): Promise<void>
+  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void>
 }
 
-/** Looks at a file and says what it is. */
+/** The lines of an export, as they are read. */
+export type ExportLines = Generator<string, Oddities> | AsyncGenerator<string, Oddities>
+
+/** Looks at a file and says what it is; a URL says so itself. */
 export function sourceOf(path: string, names: SqliteVerifyOptions["names"], busyTimeoutMs?: number): Source {
+  if (isPostgresUrl(path)) return new UrlSource(path, names, busyTimeoutMs)
   return looksLikeRun(path) ? new RunSource(path) : new StoreSource(path, names, busyTimeoutMs)
 }
 
 /** Whether a file says that it is an exported run. What cannot be read is left to whoever opens it. */
 export function looksLikeRun(path: string): boolean {
+  if (isPostgresUrl(path)) return false
   let file: number
   try {
     file = openSync(path, "r")
@@ -101,7 +111,7 @@ class StoreSource implements Source {
     )
   }
 
-  export(runId: string | undefined, options: ExportOptions, write: (lines: Generator<string, Oddities>) => Promise<void>): Promise<void> {
+  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
     const id = named(runId)
     return this.#open(async (db) => {
       const connection = connect(db)
@@ -120,6 +130,56 @@ class StoreSource implements Source {
       return await work(db)
     } finally {
       close()
+    }
+  }
+}
+
+class UrlSource implements Source {
+  readonly kind = "store"
+  readonly path: string
+  readonly #url: string
+  readonly #names: SqliteVerifyOptions["names"]
+  readonly #busyTimeoutMs: number
+
+  constructor(url: string, names: SqliteVerifyOptions["names"], busyTimeoutMs = 5000) {
+    this.#url = url
+    this.path = withoutPassword(url)
+    this.#names = names
+    this.#busyTimeoutMs = busyTimeoutMs
+  }
+
+  unknown(ids: readonly string[]): Promise<readonly string[]> {
+    if (ids.length === 0) return Promise.resolve([])
+    return this.#open((db) => unknownInPostgres(db, ids, this.#names))
+  }
+
+  verify(options: SourceOptions): Promise<Verification> {
+    return verifyUrl(this.#url, { ...options, ...this.#named, busyTimeoutMs: this.#busyTimeoutMs })
+  }
+
+  fold<Result>(runId: string | undefined, upTo: number, use: (fold: Fold, runId: string) => Result): Promise<Result> {
+    const id = named(runId)
+    return this.#open(async (db) => {
+      if ((await unknownInPostgres(db, [id], this.#names)).length > 0) throw runUnknown(this.path, [id])
+      return foldInPostgres(db, id, upTo, this.#named, (fold) => use(fold, id))
+    })
+  }
+
+  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
+    const id = named(runId)
+    return this.#open((db) => exportFromPostgres(db, id, { ...options, ...this.#named }, write))
+  }
+
+  get #named() {
+    return this.#names === undefined ? {} : { names: this.#names }
+  }
+
+  async #open<Result>(work: (db: OpenUrl["db"]) => Promise<Result>): Promise<Result> {
+    const { db, close } = await openUrl(this.#url, { busyTimeoutMs: this.#busyTimeoutMs })
+    try {
+      return await work(db)
+    } finally {
+      await close()
     }
   }
 }
@@ -152,7 +212,7 @@ class RunSource implements Source {
     return this.#read((file) => foldRunFile(this.#expect(file, runId), upTo, (fold) => use(fold, file.header.runId)))
   }
 
-  export(runId: string | undefined, options: ExportOptions, write: (lines: Generator<string, Oddities>) => Promise<void>): Promise<void> {
+  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
     return this.#read((file) => write(exportAgain(this.#expect(file, runId), options)))
   }
 

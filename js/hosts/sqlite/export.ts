@@ -6,9 +6,10 @@ import { isUtf8 } from "node:buffer"
 import { JournalFoldError } from "../../core/errors.js"
 import { contentDigest, type DigestFunction } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
-import type { ExecutionAddress } from "../../folds/deferred-clock/types.js"
+import type { ExecutionAddress, Wanted } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import { RunFileWriter } from "../../journal-file/write.js"
+import { addressed, askedFor, exportedWith, type Exported, type Oddities, type RunExportOptions } from "../exports.js"
 import { connect, type Connection, type SqliteDatabase, type Value } from "./connection.js"
 import { FloorReader } from "./floors.js"
 import { JournalReader, pushSegment } from "./journal.js"
@@ -18,13 +19,9 @@ import { checkSchema } from "./schema.js"
 import { exact, json, rowStatements } from "./statements.js"
 
 /** How a run is exported. */
-export interface ExportOptions {
+export interface ExportOptions extends RunExportOptions {
   /** What the store calls its tables, columns and event types. */
   readonly names?: NameMapping
-  /** Write the texts of completions, not only their digests. */
-  readonly showValues?: boolean
-  /** Computes the digests of stored texts. */
-  readonly digest?: DigestFunction
 }
 
 /** Entries a query gives at the least and at the most, and bytes of payloads after which it is asked for fewer. */
@@ -51,14 +48,6 @@ function unknownOf(connection: Connection, names: Names, ids: readonly string[])
     JSON.stringify(ids)
   )
   return rows.map(([key]) => ids[Number(key)] as string)
-}
-
-/** What could not be written as it is. */
-export interface Oddities {
-  /** Texts that are no UTF-8, written as base64. */
-  readonly base64: number
-  /** Rows left out, because their name is no UTF-8 text: no entry can mean them. */
-  readonly leftOut: number
 }
 
 /**
@@ -139,9 +128,8 @@ class ExportReader {
   }
 
   /** The runs and executions that the run's fold asks for, and its own execution in every flow that has rows of it, in byte order. */
-  wanted(runId: string): { runs: readonly string[]; addresses: readonly ExecutionAddress[] } {
-    const runs = new Set([runId])
-    const addresses = new Map<string, ExecutionAddress>()
+  wanted(runId: string): Exported {
+    let wanted: Wanted[]
     const rebuild = new Rebuild({ wholeStore: false })
     try {
       const scope = { kind: "runs", ids: [runId] } as const
@@ -150,13 +138,7 @@ class ExportReader {
       rebuild.beginRun(runId, floor && [floors.read(floor)])
       const journal = new JournalReader(this.#connection, this.#names, scope, this.#utf8)
       for (const segment of journal.segmentsOf(runId)) pushSegment(segment, rebuild)
-      const own = rebuild.endRun()
-      // Nothing is judged here, so every question is answered with nothing.
-      if (own.runs.length > 0 || own.addresses.length > 0) rebuild.answer({})
-      for (const wanted of [own, rebuild.endRuns()]) {
-        for (const run of wanted.runs) runs.add(run)
-        for (const address of wanted.addresses) addresses.set(JSON.stringify([address.flowName, address.executionId]), address)
-      }
+      wanted = askedFor(rebuild)
     } finally {
       rebuild.dispose()
     }
@@ -164,16 +146,8 @@ class ExportReader {
     const flows = (table: string, flow: string, execution: string): string =>
       `SELECT DISTINCT ${this.#text(`t.${flow}`)} AS c0 FROM ${table} AS t WHERE ${exact(`t.${execution}`)} = ? AND typeof(t.${flow}) = 'text'`
     const ofTables = [flows(c.table, c.flowName, c.executionId), flows(d.table, d.flowName, d.executionId)]
-    for (const [flow] of ofTables.flatMap((sql) => this.#connection.all(sql, runId))) {
-      const flowName = readable(flow)
-      if (flowName !== undefined) addresses.set(JSON.stringify([flowName, runId]), { flowName, executionId: runId })
-    }
-    return {
-      runs: [...runs].filter((run) => run.isWellFormed()).sort(compareUtf8),
-      addresses: [...addresses.values()]
-        .filter(({ flowName, executionId }) => flowName.isWellFormed() && executionId.isWellFormed())
-        .sort((a, b) => compareUtf8(a.flowName, b.flowName) || compareUtf8(a.executionId, b.executionId))
-    }
+    const flowNames = ofTables.flatMap((sql) => this.#connection.all(sql, runId)).map(([flow]) => readable(flow))
+    return exportedWith(runId, wanted, flowNames.filter((flow) => flow !== undefined))
   }
 
   live(runs: readonly string[]): string[] {
@@ -238,10 +212,6 @@ class ExportReader {
       after = rows.at(-1)?.[0] ?? ""
     }
   }
-}
-
-function addressed({ flowName, executionId }: ExecutionAddress): string[] {
-  return [`"flowName":${JSON.stringify(flowName)}`, `"executionId":${JSON.stringify(executionId)}`]
 }
 
 /** A text from its stored bytes; nothing when they are no UTF-8. */
