@@ -7,7 +7,7 @@ import * as Fold from "journal-fold/effect"
 import { freshStore, tablesSql, type Queryable } from "../postgres/stores.js"
 import { emptyStore, type Db } from "../sqlite/stores.js"
 import { outcomeOf, pgClient, pgliteClient, sqliteClient, withWriter, type Needs } from "./clients.js"
-import { byBytes, casesOf, compare, holdsNul, rowsOf, valueOf, withUndefined, type Case } from "./recorded.js"
+import { byBytes, casesOf, compare, isUnstorable, rowsOf, valueOf, withUndefined, type Case } from "./recorded.js"
 
 const reduceCases = casesOf("reduce")
 const checkpointCases = casesOf("checkpoint")
@@ -111,7 +111,7 @@ async function postgresStoreOf(db: Queryable, client: Layer.Layer<SqlClient.SqlC
 
 describe.each([["SQLite", sqliteStore], ["PGlite", pgliteStore], ["Postgres", serverStore]] as const)("on %s", (name, open) => {
   const all = (cases: Case[], journal: string, checkpoints: string): Case[] =>
-    cases.filter((test) => name === "SQLite" || !holdsNul(rowsOf(test, test[journal], test[checkpoints])))
+    cases.filter((test) => name === "SQLite" || !isUnstorable(rowsOf(test, test[journal], test[checkpoints])))
   let store: Store
   beforeAll(async () => {
     store = await open()

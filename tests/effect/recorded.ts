@@ -68,7 +68,7 @@ export function rowsOf(test: Case, journal: Case[], checkpoints: Case[]): [table
 }
 
 /** Whether no text of Postgres can hold something that a case stores. */
-export function holdsNul(rows: ReturnType<typeof rowsOf>): boolean {
+export function isUnstorable(rows: ReturnType<typeof rowsOf>): boolean {
   return rows.some(([, , values]) => values.flat().some((value) => typeof value === "string" && (value.includes("\0") || !value.isWellFormed())))
 }
 

@@ -110,25 +110,30 @@ function within<A>(
   return Effect.suspend(() => {
     let failure: DeferredClockError | undefined
     let committing = false
-    const work = Effect.flatMap(connectionWithin(client), (connection) =>
-      Option.isSome(connection)
+    const work = Effect.flatMap(connectionWithin(client), (connection) => {
+      // A writer may do the work more than once.
+      failure = undefined
+      committing = false
+      return Option.isSome(connection)
         ? use(host, connection.value, true)
         : Effect.fail(new JournalFoldError("call_out_of_order", "expected the DurableWriter to begin a transaction of the SqlClient, found none"))
-    ).pipe(
+    }).pipe(
       Effect.tap(() => Effect.sync(() => void (committing = true))),
       Effect.tapError((error) => Effect.sync(() => void (failure = error)))
     )
-    const typed = (error: SqlError): DeferredClockError => sqlFailure(error, (driverError) => host.errorOf(driverError, committing))
+    const typed = (error: unknown): DeferredClockError | undefined => {
+      if (isSqlError(error)) return sqlFailure(error, (driverError) => host.errorOf(driverError, committing))
+      return error === failure ? failure : undefined
+    }
     return Effect.catchCause(transact(work), (cause) => {
-      // A connection that is gone cannot roll back either, which the client makes a defect, and then what the work failed with too. That
-      // is still the error to tell.
-      const known = cause.reasons.map((reason) => {
-        if (Cause.isFailReason(reason)) return isSqlError(reason.error) ? typed(reason.error) : reason.error
-        if (Cause.isDieReason(reason) && isSqlError(reason.defect)) return typed(reason.defect)
-        return Cause.isDieReason(reason) && reason.defect === failure ? failure : undefined
+      // A connection that is gone cannot roll back either. The client makes that a defect, and then what the work failed with too, which
+      // is still the error to tell. What is neither, such as an interruption, stays what it is.
+      const errors = cause.reasons.map((reason) => {
+        if (Cause.isFailReason(reason)) return typed(reason.error)
+        return Cause.isDieReason(reason) ? typed(reason.defect) : undefined
       })
-      const error = failure ?? known[0]
-      return error !== undefined && !known.includes(undefined) ? Effect.fail(error) : Effect.failCause(Cause.map(cause, (error) => (isSqlError(error) ? typed(error) : error)))
+      const error = failure ?? errors[0]
+      return error === undefined || errors.includes(undefined) ? Effect.failCause(cause as Cause.Cause<never>) : Effect.fail(error)
     })
   })
 }
