@@ -190,6 +190,7 @@ struct RebuildOptions {
     as_of_ms: Option<u64>,
     compare_clocks: bool,
     whole_store: bool,
+    unlisted_drift: bool,
 }
 
 /// A new rebuild. The baseline is in the inbox: a JSON array of `[runId, last seq in decimal, digest]`, or empty.
@@ -204,6 +205,7 @@ pub fn rebuild_new(options: JsValue, baseline_length: usize) -> Result<u32, JsVa
         as_of_ms: options.as_of_ms,
         compare_clocks: options.compare_clocks,
         whole_store: options.whole_store,
+        unlisted_drift: options.unlisted_drift,
         baseline,
     };
     Ok(keep(Object::Rebuild(Box::new(Rebuild::new(options)))))

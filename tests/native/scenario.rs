@@ -379,6 +379,7 @@ pub fn options() -> impl Strategy<Value = Options> {
             as_of_ms,
             compare_clocks,
             whole_store,
+            unlisted_drift: false,
             baseline: Vec::new(),
         })
 }

@@ -39,6 +39,11 @@ export interface RebuildOptions extends VerifyOptions {
   readonly wholeStore?: boolean
   /** What is left out of scope, in words, for the report. */
   readonly leftOut?: string
+  /**
+   * List drift among the findings, and count it. Default: true. `false` saves its memory where only the plan is wanted, in which all of
+   * it stands; verdict and plan stay the same.
+   */
+  readonly listDrift?: boolean
 }
 
 const optionNames = [
@@ -50,7 +55,8 @@ const optionNames = [
   "digest",
   "compareClocks",
   "wholeStore",
-  "leftOut"
+  "leftOut",
+  "listDrift"
 ] as const
 
 /** Findings and heads are fetched in slices, so that no single text outgrows a JavaScript string. */
@@ -88,7 +94,8 @@ export class Rebuild implements Disposable {
       maxUnexplained: checkCount("maxUnexplained", checked.maxUnexplained),
       asOfMs: checkCount("asOfMs", checked.asOfMs),
       compareClocks: checked.compareClocks ?? true,
-      wholeStore: checked.wholeStore ?? true
+      wholeStore: checked.wholeStore ?? true,
+      unlistedDrift: checked.listDrift === false
     }
     this.#handle = new Handle(call((module) => module.rebuild_new(settings, writeJson(module, baseline))))
   }

@@ -130,7 +130,8 @@ export async function applyingWithin(
   if (!(await tryLock(connection))) return undefined
   await connection.rows(settings)
   const opened = await opening(connection, names, options)
-  const verification = await verifying(opened, options)
+  // Who is told what was found gets all of it; the plan alone has every row that drifted as well.
+  const verification = await verifying(opened, options, { listDrift: verified !== undefined })
   verified?.(verification)
   const made = planOf(verification)
   check?.(made)

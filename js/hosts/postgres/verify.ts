@@ -3,7 +3,7 @@
  */
 import { checkOptions } from "../../core/options.js"
 import { contentDigest } from "../../digest.js"
-import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
+import { Rebuild, type RebuildOptions } from "../../folds/deferred-clock/rebuild.js"
 import type { Head, Verification, VerifyOptions } from "../../folds/deferred-clock/types.js"
 import { scopeOf, type ScopeOf, type ScopeOptions } from "../scope.js"
 import { withSession, type Connection, type PostgresDatabase } from "./connection.js"
@@ -72,7 +72,11 @@ export async function opening(connection: Connection, names: PostgresNames, opti
 }
 
 /** Verifies what the connection sees. */
-export async function verifying(opened: Opened, options: PostgresVerifyOptions): Promise<Verification> {
+export async function verifying(
+  opened: Opened,
+  options: PostgresVerifyOptions,
+  { listDrift }: Pick<RebuildOptions, "listDrift"> = {}
+): Promise<Verification> {
   const { connection, schema, scope, except, leftOut } = opened
   const journal = journalStatements(schema, scope)
   const { exit, metadata } = schema.completions
@@ -93,7 +97,8 @@ export async function verifying(opened: Opened, options: PostgresVerifyOptions):
     ...(heads !== undefined && { heads }),
     ...(digest !== undefined && { digest }),
     wholeStore: leftOut === undefined,
-    ...(leftOut !== undefined && { leftOut })
+    ...(leftOut !== undefined && { leftOut }),
+    ...(listDrift !== undefined && { listDrift })
   })
   try {
     const total =

@@ -95,7 +95,8 @@ export function* applyingWithin(
 ): Generator<Progress, Applied, boolean | undefined> {
   const { allowDeletePending, allowUnconsume, ...rest } = options
   const names = namesOf(rest.names)
-  const verification = yield* verifying(connection, rest)
+  // Who is told what was found gets all of it; the plan alone has every row that drifted as well.
+  const verification = yield* verifying(connection, rest, undefined, { listDrift: verified !== undefined })
   verified?.(verification)
   const made = planOf(verification)
   check?.(made)

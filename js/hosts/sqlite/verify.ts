@@ -7,7 +7,7 @@
 import { isJournalFoldError, JournalFoldError } from "../../core/errors.js"
 import { checkOptions } from "../../core/options.js"
 import { contentDigest } from "../../digest.js"
-import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
+import { Rebuild, type RebuildOptions } from "../../folds/deferred-clock/rebuild.js"
 import type { Head, NotChecked, Verification, VerifyOptions } from "../../folds/deferred-clock/types.js"
 import { scopeOf, type ScopeOf, type ScopeOptions } from "../scope.js"
 import { connect, reading, type Connection, type SqliteDatabase } from "./connection.js"
@@ -65,7 +65,12 @@ export interface ReadLimits {
 const readLimits: ReadLimits = { pages: pageLimits, rowsAQuery }
 
 /** The work of verifying what `connection` sees. The caller holds the snapshot. */
-export function* verifying(connection: Connection, options: SqliteVerifyOptions, limits: ReadLimits = readLimits): Work {
+export function* verifying(
+  connection: Connection,
+  options: SqliteVerifyOptions,
+  limits: ReadLimits = readLimits,
+  { listDrift }: Pick<RebuildOptions, "listDrift"> = {}
+): Work {
   const names = namesOf(options.names)
   const { utf8 } = checkSchema(connection, names, tables)
   const scoped = scopeOf(options)
@@ -82,7 +87,8 @@ export function* verifying(connection: Connection, options: SqliteVerifyOptions,
     ...(heads !== undefined && { heads }),
     ...(digest !== undefined && { digest }),
     wholeStore: whole,
-    ...(leftOut !== undefined && { leftOut })
+    ...(leftOut !== undefined && { leftOut }),
+    ...(listDrift !== undefined && { listDrift })
   })
   try {
     const total = scope.kind === "all" ? countEntries(connection, names) : undefined

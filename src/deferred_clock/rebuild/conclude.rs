@@ -168,7 +168,7 @@ impl Rebuild {
         ordered.dedup_by(|(a, _), (b, _)| a == b && a.stage == Stage::Completion);
         let mut findings: Vec<Finding> = ordered.into_iter().map(|(_, finding)| finding).collect();
         let refused = findings.iter().any(|finding| finding.id.class() != Class::Drift);
-        for row in &drift {
+        for row in drift.iter().filter(|_| !self.options.unlisted_drift) {
             row.findings(row.run.map(|run| self.run_id(run)), |finding| findings.push(finding));
         }
         let verdict = match (partial, refused, drift.is_empty()) {
@@ -178,7 +178,7 @@ impl Rebuild {
             (_, _, true) => Verdict::Match,
         };
         let writable = matches!(verdict, Verdict::Match | Verdict::Drift) && self.options.compare_clocks;
-        let plan = writable.then(|| Plan::of(&drift, self.options.as_of_ms));
+        let plan = writable.then(|| Plan::of(drift, self.options.as_of_ms));
         Verification {
             verdict,
             findings,

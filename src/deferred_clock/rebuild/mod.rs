@@ -45,6 +45,8 @@ pub struct Options {
     pub compare_clocks: bool,
     /// Every run of the store will be given. Only then can a stored row be called unexplained.
     pub whole_store: bool,
+    /// Drift is left out of the findings: who only wants the plan has all of it there. Verdict and plan stay the same.
+    pub unlisted_drift: bool,
     /// What an earlier report covered of the runs in scope. A run in it that is not given is gone.
     pub baseline: Vec<Baseline>,
 }

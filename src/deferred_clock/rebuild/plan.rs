@@ -247,42 +247,24 @@ pub struct Plan {
 
 impl Plan {
     /// The plan that repairs `drift`, which is in its order.
-    pub(super) fn of(drift: &[Drift], as_of_ms: Option<u64>) -> Self {
+    /// Each row is gone once it is written down, so that not all rows are held twice.
+    pub(super) fn of(drift: Vec<Drift>, as_of_ms: Option<u64>) -> Self {
         let mut plan = Plan::default();
-        for (table, op) in [
-            (Table::Clocks, Op::Delete),
-            (Table::Clocks, Op::Update),
-            (Table::Clocks, Op::Insert),
-            (Table::Deferreds, Op::Update),
-        ] {
-            plan.add_pages(table, op, drift.iter().filter(|drift| drift.change() == (table, op)));
-        }
+        let mut changes = [
+            Changes::of(Table::Clocks, Op::Delete),
+            Changes::of(Table::Clocks, Op::Update),
+            Changes::of(Table::Clocks, Op::Insert),
+            Changes::of(Table::Deferreds, Op::Update),
+        ];
         for row in drift {
-            plan.count_effects(row, as_of_ms);
+            plan.count_effects(&row, as_of_ms);
+            plan.unstorable = plan.unstorable.saturating_add(u64::from(!row.is_storable()));
+            if let Some(changes) = changes.iter_mut().find(|changes| row.change() == (changes.table, changes.op)) {
+                changes.add(&row);
+            }
         }
+        plan.pages = changes.into_iter().flat_map(Changes::into_pages).collect();
         plan
-    }
-
-    fn add_pages<'a>(&mut self, table: Table, op: Op, drift: impl Iterator<Item = &'a Drift>) {
-        let mut rows = Writer::new();
-        let mut count: usize = 0;
-        for row in drift {
-            if count == 0 {
-                rows.open_array();
-            }
-            row.write_change(&mut rows);
-            self.unstorable = self.unstorable.saturating_add(u64::from(!row.is_storable()));
-            count = count.saturating_add(1);
-            if count == ROWS_A_PAGE {
-                rows.close_array();
-                self.pages.push(ChangePage { table, op, count, rows: std::mem::take(&mut rows).into_bytes() });
-                count = 0;
-            }
-        }
-        if count > 0 {
-            rows.close_array();
-            self.pages.push(ChangePage { table, op, count, rows: rows.into_bytes() });
-        }
     }
 
     fn count_effects(&mut self, drift: &Drift, as_of_ms: Option<u64>) {
@@ -369,4 +351,44 @@ impl Drift {
 
 fn bump(count: &mut u64) {
     *count = count.saturating_add(1);
+}
+
+/// The pages of one kind of change, as they are written.
+struct Changes {
+    table: Table,
+    op: Op,
+    rows: Writer,
+    count: usize,
+    pages: Vec<ChangePage>,
+}
+
+impl Changes {
+    fn of(table: Table, op: Op) -> Self {
+        Self { table, op, rows: Writer::new(), count: 0, pages: Vec::new() }
+    }
+
+    fn add(&mut self, row: &Drift) {
+        if self.count == 0 {
+            self.rows.open_array();
+        }
+        row.write_change(&mut self.rows);
+        self.count = self.count.saturating_add(1);
+        if self.count == ROWS_A_PAGE {
+            self.end_page();
+        }
+    }
+
+    fn end_page(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        self.rows.close_array();
+        let rows = std::mem::take(&mut self.rows).into_bytes();
+        self.pages.push(ChangePage { table: self.table, op: self.op, count: std::mem::take(&mut self.count), rows });
+    }
+
+    fn into_pages(mut self) -> Vec<ChangePage> {
+        self.end_page();
+        self.pages
+    }
 }

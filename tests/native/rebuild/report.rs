@@ -173,6 +173,23 @@ fn unexplained_completions_are_counted_and_only_too_many_are_a_finding() {
 }
 
 #[test]
+fn drift_that_is_not_listed_is_in_the_plan_all_the_same() {
+    let mut store = sound_store();
+    store.clocks.clear();
+    store.completions.get_mut(&address("F", "b", "d")).unwrap().completed = "1".into();
+    let listed = verify(&store, &whole_store());
+    assert!(ids(&listed).contains(&"clock_missing") && ids(&listed).contains(&"stamp_differs"));
+    let unlisted = verify(&store, &Options { unlisted_drift: true, ..whole_store() });
+    assert_eq!((unlisted.verdict, ids(&unlisted)), (listed.verdict, vec![]));
+    assert_eq!(unlisted.plan.unwrap().digest(), listed.plan.unwrap().digest());
+    // What refuses is listed always.
+    store.completions.clear();
+    let refused = verify(&store, &Options { unlisted_drift: true, ..whole_store() });
+    assert_eq!(refused.verdict, Verdict::Refused);
+    assert!(ids(&refused).iter().all(|id| *id == "row_missing") && !ids(&refused).is_empty());
+}
+
+#[test]
 fn without_clock_rows_nothing_is_said_of_them_and_there_is_no_plan() {
     let mut store = sound_store();
     store.clocks.insert(address("F", "a", "c"), ClockRow::new("\"other\"", "1", "null"));
