@@ -1,8 +1,7 @@
 /** `apply FILE [PLAN] [--write]`: makes the tables say what the journal says, or only says what it would do. */
 import { describe, isJournalFoldError, JournalFoldError, type ErrorCode } from "../core/errors.js"
-import type { Plan } from "../folds/deferred-clock/types.js"
+import type { Plan, Verification } from "../folds/deferred-clock/types.js"
 import { checkAllowed, checkStale } from "../hosts/plans.js"
-import { applyUrl } from "../hosts/postgres/apply.js"
 import { isPostgresUrl } from "../hosts/postgres/open.js"
 import { applyFile } from "../hosts/sqlite/apply.js"
 import { usageError } from "./arguments.js"
@@ -14,7 +13,7 @@ import { command, commandAgain, fileWord } from "./next.js"
 import { carried } from "./plan.js"
 import { readPlanFile } from "./plan-file.js"
 import { reportLines, type Outcome } from "./report.js"
-import { looksLikeRun } from "./source.js"
+import { defaultBusyTimeoutMs, looksLikeRun } from "./source.js"
 import { codeOf, nextAfter } from "./verify.js"
 import { exitCodes } from "./verbs.js"
 
@@ -83,10 +82,8 @@ async function write(context: Context, { planned, scope, names }: Task): Promise
   const judging = judgingFrom(args)
   let found: Look | undefined
   try {
-    // What it takes is the same, wherever the store is.
-    const applyTo = (isPostgresUrl(args.file) ? applyUrl : applyFile) as typeof applyFile
-    await watched(args, startMs, (onProgress, stoppedBy) =>
-      applyTo(args.file, planned, {
+    await watched(args, startMs, async (onProgress, stoppedBy, signal) => {
+      const options = {
         ...scope,
         ...judging,
         ...allowances(context),
@@ -94,11 +91,16 @@ async function write(context: Context, { planned, scope, names }: Task): Promise
         ...(names && { names }),
         heads: args.has("json"),
         onProgress,
-        onVerified: (verification) => {
+        onVerified: (verification: Verification) => {
           found = lookOf("store", verification, judging.asOfMs, stoppedBy())
         }
-      })
-    )
+      }
+      if (!isPostgresUrl(args.store)) return applyFile(args.store, planned, options)
+      const { applyUrl } = await import("../hosts/postgres/apply.js")
+      // As long as for the write lock of a file.
+      const lockTimeoutMs = options.busyTimeoutMs ?? defaultBusyTimeoutMs
+      return applyUrl(args.store, planned, { ...options, lockTimeoutMs, signal })
+    })
   } catch (error) {
     if (found === undefined || !isJournalFoldError(error)) throw error
     // Refused for what was found, or stopped: the report says so. Refused for anything else: the error says why, and of a plan that is

@@ -1,7 +1,7 @@
 /** What was typed, checked: a verb, its files and options. Anything else is said with what would have been right. */
 import { parseArgs, type ParseArgsConfig } from "node:util"
 import { describe, JournalFoldError, type ErrorCode } from "../core/errors.js"
-import { withoutPassword } from "../hosts/postgres/open.js"
+import { hideSecret } from "./secret.js"
 import { optionSpecs, type OptionName } from "./options.js"
 import { verbs, type VerbSpec } from "./verbs.js"
 
@@ -11,22 +11,21 @@ type Values = Readonly<Record<string, string | boolean | readonly string[] | und
 export class Arguments {
   readonly verb: VerbSpec
   readonly positionals: readonly string[]
+  /** Where the store is: a file, or a URL with the password in it. To connect with, and never to be shown. */
+  readonly store: string
   readonly #values: Values
 
-  constructor(verb: VerbSpec, positionals: readonly string[], values: Values) {
+  /** @param store the first positional as it was typed; those in `positionals` have no passwords */
+  constructor(verb: VerbSpec, positionals: readonly string[], values: Values, store: string = positionals[0] ?? "") {
     this.verb = verb
     this.positionals = positionals
+    this.store = store
     this.#values = values
   }
 
-  /** The file that everything is about. */
+  /** The file or URL that everything is about, as it may be shown. */
   get file(): string {
     return this.positionals[0] ?? ""
-  }
-
-  /** That file as it may be shown: a URL without its password. */
-  get shownFile(): string {
-    return withoutPassword(this.file)
   }
 
   /** Whether a switch is there. */
@@ -92,8 +91,9 @@ export type Request =
   | { readonly kind: "nothing" }
   | { readonly kind: "verb"; readonly args: Arguments }
 
-/** Reads a command line. */
-export function requestOf(words: readonly string[]): Request {
+/** Reads a command line. Whoever gets to see a word, in a report or in an error, sees it without a password. */
+export function requestOf(typed: readonly string[]): Request {
+  const words = typed.map(hideSecret)
   const [first, ...rest] = words
   if (first === undefined) return { kind: "nothing" }
   if (first === "--help" || first === "-h") return { kind: "help" }
@@ -107,7 +107,7 @@ export function requestOf(words: readonly string[]): Request {
   if (positionals.length > most) {
     throw usageError(`${verb.name} takes ${verb.usage.join(" ")}, found one more: ${describe(positionals[most])}`)
   }
-  const args = new Arguments(verb, positionals, values)
+  const args = new Arguments(verb, positionals, values, typed[words.indexOf(positionals[0] ?? "", 1)])
   // Before anything is done, not when the number is needed.
   for (const name of verb.options) if (optionSpecs[name].isCount === true) args.count(name)
   return { kind: "verb", args }

@@ -16,7 +16,7 @@ export async function capture({ args, output }: Context): Promise<number> {
   const upTo = boundFrom(args)
   const basePath = args.text("checkpoint-state")
   const base = basePath === undefined ? undefined : fileText("checkpoint-state", basePath)
-  const source = sourceOf(args.file, namesFrom(args), busyTimeoutFrom(args).busyTimeoutMs)
+  const source = sourceOf(args, namesFrom(args), busyTimeoutFrom(args).busyTimeoutMs)
   const captured = await source.fold(oneRunFrom(args), upTo, (fold, runId) => ({ ...textOf(fold, base), runId, digest: fold.digest(), report: fold.report() }))
   if (!args.has("json")) {
     await output.lines([captured.text])
@@ -26,7 +26,7 @@ export async function capture({ args, output }: Context): Promise<number> {
     documentPieces({
       format: "journal-fold/capture",
       version: 1,
-      file: args.shownFile,
+      file: args.file,
       source: source.kind,
       runId: captured.runId,
       upTo: args.text("up-to"),

@@ -64,7 +64,7 @@ export function reportDocument({ args, look, startMs }: Report, exitCode: number
     version: reportFormatVersion,
     journalFold: version,
     command: args.verb.name,
-    file: args.shownFile,
+    file: args.file,
     source: kind,
     verdict,
     exitCode,

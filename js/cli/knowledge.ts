@@ -68,7 +68,7 @@ export const errorAdvice: Readonly<Partial<Record<ErrorCode, string>>> = {
   engine_restarted: ofOurs,
   disposed: ofOurs,
   store_not_sqlite: "give the store's database file, not a dump, a backup's archive or an empty file; apply takes no exported run",
-  store_unreadable: "check the path and who may read it",
+  store_unreadable: "check the path or the URL, and who may read it; a postgres:// URL needs a server that answers, and pg installed",
   store_corrupt: "copy the file again, or restore it: PRAGMA integrity_check says how bad it is",
   store_busy: "try again, or wait longer with --busy-timeout MS",
   store_table_missing: "check that it is the right file; say with --names what it calls its tables",

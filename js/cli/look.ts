@@ -29,10 +29,10 @@ export interface LookOptions {
 export async function look(args: Arguments, startMs: number, asked: LookOptions = {}): Promise<Look> {
   const scope = asked.scope ?? scopeFrom(args)
   const judging = judgingFrom(args)
-  const source = sourceOf(args.file, asked.names ?? namesFrom(args), busyTimeoutFrom(args).busyTimeoutMs)
+  const source = sourceOf(args, asked.names ?? namesFrom(args), busyTimeoutFrom(args).busyTimeoutMs)
   await expectRuns(source, scope.runs)
-  return watched(args, startMs, async (onProgress, stoppedBy) => {
-    const verification = await source.verify({ ...scope, ...judging, heads: asked.heads === true, onProgress })
+  return watched(args, startMs, async (onProgress, stoppedBy, signal) => {
+    const verification = await source.verify({ ...scope, ...judging, heads: asked.heads === true, onProgress, signal })
     return lookOf(source.kind, verification, judging.asOfMs, stoppedBy())
   })
 }
@@ -51,15 +51,24 @@ async function expectRuns(source: Source, runs: SourceOptions["runs"]): Promise<
   if (unknown.length > 0) throw runUnknown(source.path, unknown)
 }
 
+/** Milliseconds after which work that does not hear that it is to stop is cut off. */
+const graceMs = 2000
+
 /** Does work that says how far it is, and stops it when it is time or somebody asks. */
 export async function watched<Result>(
   args: Arguments,
   startMs: number,
-  work: (onProgress: (step: Step) => boolean | undefined, stoppedBy: () => StoppedBy | undefined) => Promise<Result>
+  work: (onProgress: (step: Step) => boolean | undefined, stoppedBy: () => StoppedBy | undefined, signal: AbortSignal) => Promise<Result>
 ): Promise<Result> {
   const limit = args.verb.options.includes("max-seconds") ? args.count("max-seconds") : undefined
   const progress = new Progress(process.stderr)
-  const interrupt = new Interrupt(() => progress.say("stopping; Ctrl-C once more ends at once"))
+  const abort = new AbortController()
+  let grace: NodeJS.Timeout | undefined
+  const interrupt = new Interrupt(() => {
+    progress.say("stopping; Ctrl-C once more ends at once")
+    // Work that is asked how it goes on ends with a report. A server that is busy with one long statement asks nobody.
+    grace = setTimeout(() => abort.abort(), graceMs)
+  })
   let stoppedBy: StoppedBy | undefined
   try {
     return await work(
@@ -70,9 +79,11 @@ export async function watched<Result>(
         progress.update(step)
         return undefined
       },
-      () => stoppedBy
+      () => stoppedBy,
+      abort.signal
     )
   } finally {
+    clearTimeout(grace)
     interrupt.dispose()
     progress.erase()
   }

@@ -11,7 +11,7 @@ const ofThisTime: readonly OptionName[] = ["json", "no-color", "max-findings", "
 export function commandAgain(args: Arguments, verb: string, words: readonly string[] = [], without: readonly OptionName[] = []): string {
   const has: readonly OptionName[] = verbs.find(({ name }) => name === verb)?.options ?? []
   const dropped = args.verb.options.filter((name) => !has.includes(name) || ofThisTime.includes(name) || without.includes(name))
-  return command([verb, fileWord(args.shownFile), ...words, ...args.again(dropped)])
+  return command([verb, fileWord(args.file), ...words, ...args.again(dropped)])
 }
 
 /** A command from its words. */

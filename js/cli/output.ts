@@ -30,16 +30,26 @@ export class Output {
   async write(pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
     let gathered: string[] = []
     let units = 0
-    for await (const piece of pieces) {
+    const take = (piece: string): Promise<void> | undefined => {
       gathered.push(piece)
       units += piece.length
-      if (units >= unitsAPiece) {
-        await this.#send(gathered.join(""))
-        gathered = []
-        units = 0
+      return units >= unitsAPiece ? flush() : undefined
+    }
+    const flush = (): Promise<void> => {
+      const text = gathered.join("")
+      gathered = []
+      units = 0
+      return this.#send(text)
+    }
+    // A report of many lines does not wait for each of them.
+    if (Symbol.asyncIterator in pieces) for await (const piece of pieces) await take(piece)
+    else {
+      for (const piece of pieces) {
+        const sent = take(piece)
+        if (sent !== undefined) await sent
       }
     }
-    if (units > 0) await this.#send(gathered.join(""))
+    if (units > 0) await flush()
   }
 
   /** Writes lines, each with its line feed. */

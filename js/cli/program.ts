@@ -59,9 +59,14 @@ async function other(request: Exclude<Request, { kind: "verb" }>, output: Output
   return exitCodes.match
 }
 
+function codeOfError(code: ErrorCode): number {
+  if (code === "aborted") return exitCodes.partial
+  return refusals.includes(code) ? exitCodes.refused : exitCodes.couldNotLook
+}
+
 /** Says what went wrong: on standard output as JSON when that was asked for, else on standard error. */
 async function failed(error: unknown, words: readonly string[], json: Output | undefined): Promise<number> {
-  const code = isJournalFoldError(error) && refusals.includes(error.code) ? exitCodes.refused : exitCodes.couldNotLook
+  const code = isJournalFoldError(error) ? codeOfError(error.code) : exitCodes.couldNotLook
   try {
     if (json !== undefined) {
       await json.write(errorDocument(error))

@@ -35,7 +35,7 @@ export interface Report {
 /** The lines of a report. */
 export function* reportLines({ args, look, outcome, startMs }: Report, style: Style): Generator<string> {
   const { verification } = look
-  yield style.dim(`# journal-fold ${version} ${args.verb.name} ${shellWord(args.shownFile)}`)
+  yield style.dim(`# journal-fold ${version} ${args.verb.name} ${shellWord(args.file)}`)
   yield* findingLines(verification, args.count("max-findings"), style)
   yield "#"
   yield verdictLine(look, outcome, args, style)

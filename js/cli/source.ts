@@ -4,15 +4,12 @@ import { JournalFoldError } from "../core/errors.js"
 import { contentDigest } from "../digest.js"
 import type { Fold } from "../folds/deferred-clock/fold.js"
 import type { Verification } from "../folds/deferred-clock/types.js"
+import type { Oddities } from "../hosts/export.js"
+import { isPostgresUrl, openUrl, type OpenUrl } from "../hosts/postgres/open.js"
 import { inSlices } from "../hosts/slices.js"
 import { foldOf } from "../hosts/sqlite/checkpoint.js"
 import { connect, reading } from "../hosts/sqlite/connection.js"
-import type { Oddities, RunExportOptions } from "../hosts/exports.js"
-import { foldOf as foldInPostgres } from "../hosts/postgres/checkpoint.js"
-import { exportRun as exportFromPostgres, unknownRuns as unknownInPostgres } from "../hosts/postgres/export.js"
-import { isPostgresUrl, openUrl, withoutPassword, type OpenUrl } from "../hosts/postgres/open.js"
-import { verifyUrl } from "../hosts/postgres/verify.js"
-import { exportRun, unknownRuns } from "../hosts/sqlite/export.js"
+import { exportRun, unknownRuns, type ExportOptions } from "../hosts/sqlite/export.js"
 import { openFile } from "../hosts/sqlite/open.js"
 import { hostDigest } from "../hosts/sqlite/rows.js"
 import { verifyFile } from "../hosts/sqlite/verify-file.js"
@@ -21,12 +18,21 @@ import { exportAgain } from "../journal-file/again.js"
 import { isRunFile } from "../journal-file/format.js"
 import { RunFile } from "../journal-file/read.js"
 import { foldRunFile, verifyingRunFile } from "../journal-file/verify.js"
+import type { Arguments } from "./arguments.js"
 import type { Step } from "./progress.js"
 
 /** How a source is verified. */
 export type SourceOptions = Omit<SqliteVerifyOptions, "onProgress" | "names"> & {
   readonly onProgress?: (step: Step) => boolean | undefined
+  /** Cuts the work off, where it cannot be asked to stop. */
+  readonly signal?: AbortSignal
 }
+
+/** The lines of an export, from whatever is read. */
+export type ExportLines = Generator<string, Oddities> | AsyncGenerator<string, Oddities>
+
+/** How long a lock is waited for, in ms, unless an option says otherwise. */
+export const defaultBusyTimeoutMs = 5000
 
 /** What is read. */
 export interface Source {
@@ -38,21 +44,17 @@ export interface Source {
   /** Folds one run up to a seq. Without an id, the only one there is. */
   fold<Result>(runId: string | undefined, upTo: number, use: (fold: Fold, runId: string) => Result): Promise<Result>
   /** Hands on the lines of one run's export, each with its line feed, and what of it is odd. */
-  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void>
+  export(runId: string | undefined, options: ExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void>
 }
 
-/** The lines of an export, as they are read. */
-export type ExportLines = Generator<string, Oddities> | AsyncGenerator<string, Oddities>
-
-/** Looks at a file and says what it is; a URL says so itself. */
-export function sourceOf(path: string, names: SqliteVerifyOptions["names"], busyTimeoutMs?: number): Source {
-  if (isPostgresUrl(path)) return new UrlSource(path, names, busyTimeoutMs)
+/** Looks at what a command is about and says what it is. */
+export function sourceOf({ store: path, file }: Arguments, names: SqliteVerifyOptions["names"], busyTimeoutMs?: number): Source {
+  if (isPostgresUrl(path)) return new PostgresSource(path, file, names, busyTimeoutMs)
   return looksLikeRun(path) ? new RunSource(path) : new StoreSource(path, names, busyTimeoutMs)
 }
 
 /** Whether a file says that it is an exported run. What cannot be read is left to whoever opens it. */
 export function looksLikeRun(path: string): boolean {
-  if (isPostgresUrl(path)) return false
   let file: number
   try {
     file = openSync(path, "r")
@@ -86,7 +88,7 @@ class StoreSource implements Source {
   readonly #names: SqliteVerifyOptions["names"]
   readonly #busyTimeoutMs: number
 
-  constructor(path: string, names: SqliteVerifyOptions["names"], busyTimeoutMs = 5000) {
+  constructor(path: string, names: SqliteVerifyOptions["names"], busyTimeoutMs = defaultBusyTimeoutMs) {
     this.path = path
     this.#names = names
     this.#busyTimeoutMs = busyTimeoutMs
@@ -97,7 +99,7 @@ class StoreSource implements Source {
     return this.#open((db) => reading(connect(db), () => unknownRuns(db, ids, this.#names)))
   }
 
-  verify(options: SourceOptions): Promise<Verification> {
+  verify({ signal: _, ...options }: SourceOptions): Promise<Verification> {
     return verifyFile(this.path, { ...options, ...(this.#names && { names: this.#names }), busyTimeoutMs: this.#busyTimeoutMs })
   }
 
@@ -111,7 +113,7 @@ class StoreSource implements Source {
     )
   }
 
-  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
+  export(runId: string | undefined, options: ExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
     const id = named(runId)
     return this.#open(async (db) => {
       const connection = connect(db)
@@ -134,52 +136,60 @@ class StoreSource implements Source {
   }
 }
 
-class UrlSource implements Source {
+class PostgresSource implements Source {
   readonly kind = "store"
   readonly path: string
   readonly #url: string
-  readonly #names: SqliteVerifyOptions["names"]
+  readonly #naming: { readonly names?: NonNullable<SqliteVerifyOptions["names"]> }
   readonly #busyTimeoutMs: number
 
-  constructor(url: string, names: SqliteVerifyOptions["names"], busyTimeoutMs = 5000) {
+  /** @param shown the URL without its password */
+  constructor(url: string, shown: string, names: SqliteVerifyOptions["names"], busyTimeoutMs = defaultBusyTimeoutMs) {
     this.#url = url
-    this.path = withoutPassword(url)
-    this.#names = names
+    this.path = shown
+    this.#naming = { ...(names && { names }) }
     this.#busyTimeoutMs = busyTimeoutMs
   }
 
-  unknown(ids: readonly string[]): Promise<readonly string[]> {
-    if (ids.length === 0) return Promise.resolve([])
-    return this.#open((db) => unknownInPostgres(db, ids, this.#names))
+  async unknown(ids: readonly string[]): Promise<readonly string[]> {
+    if (ids.length === 0) return []
+    const { unknownRuns } = await import("../hosts/postgres/export.js")
+    return this.#open(({ db }) => unknownRuns(db, ids, this.#naming))
   }
 
-  verify(options: SourceOptions): Promise<Verification> {
-    return verifyUrl(this.#url, { ...options, ...this.#named, busyTimeoutMs: this.#busyTimeoutMs })
+  async verify(options: SourceOptions): Promise<Verification> {
+    const { verifyUrl } = await import("../hosts/postgres/verify.js")
+    return verifyUrl(this.#url, { ...options, ...this.#naming, busyTimeoutMs: this.#busyTimeoutMs })
   }
 
-  fold<Result>(runId: string | undefined, upTo: number, use: (fold: Fold, runId: string) => Result): Promise<Result> {
+  async fold<Result>(runId: string | undefined, upTo: number, use: (fold: Fold, runId: string) => Result): Promise<Result> {
     const id = named(runId)
-    return this.#open(async (db) => {
-      if ((await unknownInPostgres(db, [id], this.#names)).length > 0) throw runUnknown(this.path, [id])
-      return foldInPostgres(db, id, upTo, this.#named, (fold) => use(fold, id))
+    const { unknownRuns } = await import("../hosts/postgres/export.js")
+    const { foldOf } = await import("../hosts/postgres/checkpoint.js")
+    return this.#open(async ({ db }) => {
+      if ((await unknownRuns(db, [id], this.#naming)).length > 0) throw runUnknown(this.path, [id])
+      return foldOf(db, id, upTo, this.#naming, (fold) => use(fold, id))
     })
   }
 
-  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
+  async export(runId: string | undefined, { showValues, digest }: ExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
     const id = named(runId)
-    return this.#open((db) => exportFromPostgres(db, id, { ...options, ...this.#named }, write))
+    const { exportRun } = await import("../hosts/postgres/export.js")
+    const options = {
+      ...this.#naming,
+      showValues: showValues === true,
+      // The host's digests are those of Postgres, which need not send the texts.
+      ...(digest === contentDigest && { digest })
+    }
+    await this.#open(({ db }) => exportRun(db, id, options, write))
   }
 
-  get #named() {
-    return this.#names === undefined ? {} : { names: this.#names }
-  }
-
-  async #open<Result>(work: (db: OpenUrl["db"]) => Promise<Result>): Promise<Result> {
-    const { db, close } = await openUrl(this.#url, { busyTimeoutMs: this.#busyTimeoutMs })
+  async #open<Result>(work: (opened: OpenUrl) => Promise<Result>): Promise<Result> {
+    const opened = await openUrl(this.#url, { busyTimeoutMs: this.#busyTimeoutMs })
     try {
-      return await work(db)
+      return await work(opened)
     } finally {
-      await close()
+      await opened.close()
     }
   }
 }
@@ -201,7 +211,7 @@ class RunSource implements Source {
     return this.#read(({ header }) => ids.filter((id) => id !== header.runId))
   }
 
-  verify({ onProgress, ...options }: SourceOptions): Promise<Verification> {
+  verify({ onProgress, signal: _, ...options }: SourceOptions): Promise<Verification> {
     const { digest: given, ...rest } = options
     // Given the module's own function, the report should say so.
     const digest = given === contentDigest ? undefined : (given ?? hostDigest)
@@ -212,7 +222,7 @@ class RunSource implements Source {
     return this.#read((file) => foldRunFile(this.#expect(file, runId), upTo, (fold) => use(fold, file.header.runId)))
   }
 
-  export(runId: string | undefined, options: RunExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
+  export(runId: string | undefined, options: ExportOptions, write: (lines: ExportLines) => Promise<void>): Promise<void> {
     return this.#read((file) => write(exportAgain(this.#expect(file, runId), options)))
   }
 

@@ -30,7 +30,8 @@ export const verbs: readonly VerbSpec[] = [
     about: [
       "Reads from one snapshot, beside a running engine, and writes nothing. Prints",
       "one line a finding; every other line begins with #. FILE is a SQLite store, the",
-      "postgres:// URL of one, or one run that export wrote."
+      "postgres:// URL of one in Postgres, or one run that export wrote. A password is",
+      "better given as PGPASSWORD than in the URL; it is never printed."
     ],
     options: [...scopeOptions, ...judgingOptions, "max-findings", "max-seconds", ...readingOptions],
     load: async () => (await import("./verify.js")).verify
@@ -78,7 +79,7 @@ export const verbs: readonly VerbSpec[] = [
     summary: "print one run's fold, or a checkpoint's state",
     about: [
       "Prints the fold as one line of JSON, and nothing else. The run may also be given",
-      "as --run ID. Of one run that export wrote, no RUN is needed."
+      "as --run ID. FILE is a store, or one run that export wrote, which needs no RUN."
     ],
     options: ["run", "up-to", "checkpoint-state", ...readingOptions],
     load: async () => (await import("./capture.js")).capture

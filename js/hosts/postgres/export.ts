@@ -1,198 +1,191 @@
 /**
  * One run of a store as lines of JSON (`js/journal-file`): its floor, every entry as stored, and the stored rows that a verification of
- * that run looks at, with those of its own execution. The same lines as from the same store in SQLite; the text of a `json` or `jsonb`
- * column is what Postgres gives for it.
+ * that run looks at, with those of its own execution. The same lines as from a store in SQLite that holds the same texts; a column of
+ * type `jsonb` holds other texts than were stored, and gives those.
  */
-import { JournalFoldError } from "../../core/errors.js"
-import { contentDigest } from "../../digest.js"
+import { checkOptions } from "../../core/options.js"
+import { contentDigest, type DigestFunction } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
-import type { ExecutionAddress, Wanted } from "../../folds/deferred-clock/types.js"
-import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
+import type { ExecutionAddress } from "../../folds/deferred-clock/types.js"
 import { RunFileWriter } from "../../journal-file/write.js"
-import { addressed, askedFor, exportedWith, type Exported, type Oddities, type RunExportOptions } from "../exports.js"
+import { clockLine, completionLine, unknownRun, WantedRows, type Oddities, type StoredText } from "../export.js"
 import { withSession, type Connection, type PostgresDatabase, type Row } from "./connection.js"
 import { Cursor } from "./cursor.js"
-import { bytesOf, FetchSize, FloorReader, segmentsOf, namingSeqs, type StoredFloor } from "./journal.js"
+import { bytesOf, FetchSize, FloorReader, segmentsOf } from "./journal.js"
 import { namesOf, type PostgresNameMapping } from "./names.js"
-import { RowReader } from "./rows.js"
 import type { Column, Schema } from "./schema.js"
 import { reading } from "./snapshot.js"
-import { boundIds, checkpointStatements, exportStatements, journalStatements, type ExportStatements } from "./statements.js"
+import { boundIds, checkpointStatements, exportStatements, isStorable, journalStatements, rowStatements, type ExportStatements } from "./statements.js"
 import { lookAt } from "./verify.js"
 
+export type { Oddities } from "../export.js"
+
 /** How a run is exported. */
-export interface ExportOptions extends RunExportOptions {
+export interface ExportOptions {
   /** What the store calls its schemas, tables, columns and event types. */
   readonly names?: PostgresNameMapping
+  /** Write the texts of completions, not only their digests. */
+  readonly showValues?: boolean
+  /** Computes the digests of stored texts in place of Postgres. */
+  readonly digest?: DigestFunction
   /** Stops the work: the promise is rejected with `aborted`. */
   readonly signal?: AbortSignal
 }
 
-const rowsAFetch = 256
-const mostEntries = 512
+/** Rows that a fetch gives at the most. */
+const mostRows = 512
 
 /** Those of some run ids of which the store has neither a row nor an entry nor a checkpoint. */
-export async function unknownRuns(db: PostgresDatabase, ids: readonly string[], mapping?: PostgresNameMapping): Promise<string[]> {
-  return withSession(db, undefined, (session) =>
-    reading(session, false, async () =>
-      unknownOf(session.connection, exportStatements(await lookAt(session.connection, namesOf(mapping), ["runs", "journal", "checkpoints", "clocks", "completions"])), ids)
-    )
-  )
-}
-
-async function unknownOf(connection: Connection, statements: ExportStatements, ids: readonly string[]): Promise<string[]> {
-  // What no text of Postgres can be is not there.
-  const places = new Map(ids.map((id, place) => [id, place]))
-  const storable = JSON.parse(boundIds(ids)) as string[]
-  for (const id of storable) places.delete(id)
-  const rows = await connection.rows(statements.unknown, JSON.stringify(storable))
-  const missing = new Set([...places.keys(), ...rows.map(([place]) => storable[Number(place)] as string)])
-  return ids.filter((id) => missing.has(id))
-}
-
-/**
- * Hands on the lines of one run's export, each with its line feed, read from one snapshot.
- *
- * @throws `run_unknown`; `store_table_missing`, …; `aborted`
- */
-export async function exportRun<Result>(
+export function unknownRuns(
   db: PostgresDatabase,
-  runId: string,
-  options: ExportOptions,
-  take: (lines: AsyncGenerator<string, Oddities>) => Promise<Result>
-): Promise<Result> {
-  const names = namesOf(options.names)
-  return withSession(db, options.signal, (session) =>
-    reading(session, true, async () => {
+  ids: readonly string[],
+  options?: Pick<ExportOptions, "names" | "signal">
+): Promise<string[]> {
+  const { names: mapping, signal } = checkOptions(options, ["names", "signal"])
+  const names = namesOf(mapping)
+  return withSession(db, signal, (session) =>
+    reading(session, false, async () => {
       const schema = await lookAt(session.connection, names, ["runs", "journal", "checkpoints", "clocks", "completions"])
-      return take(new RunExport(session.connection, schema, runId, options).lines())
+      return unknownOf(session.connection, exportStatements(schema), ids)
     })
   )
 }
 
-class RunExport {
+async function unknownOf(connection: Connection, statements: ExportStatements, ids: readonly string[]): Promise<string[]> {
+  const storable = ids.filter(isStorable)
+  const rows = await connection.rows(statements.unknown, JSON.stringify(storable))
+  const missing = new Set(rows.map(([place]) => storable[Number(place)]))
+  return ids.filter((id) => !isStorable(id) || missing.has(id))
+}
+
+/**
+ * Hands the lines of one run's export, each with its line feed, to `use`, which has them as long as it runs. They are read from one
+ * snapshot: the caller's transaction, if there is one, or one of its own.
+ *
+ * @throws `run_unknown`; `store_table_missing`, …; `nested_transaction` in a transaction that is READ COMMITTED; `aborted`
+ */
+export function exportRun<Result>(
+  db: PostgresDatabase,
+  runId: string,
+  options: ExportOptions | undefined,
+  use: (lines: AsyncGenerator<string, Oddities>) => Promise<Result>
+): Promise<Result> {
+  const { names: mapping, showValues, digest, signal } = checkOptions(options, ["names", "showValues", "digest", "signal"])
+  const names = namesOf(mapping)
+  return withSession(db, signal, (session) =>
+    reading(session, true, async () => {
+      const schema = await lookAt(session.connection, names, ["runs", "journal", "checkpoints", "clocks", "completions"])
+      if ((await unknownOf(session.connection, exportStatements(schema), [runId])).length > 0) throw unknownRun(runId)
+      return use(new ExportReader(session.connection, schema, runId, showValues === true, digest).lines())
+    })
+  )
+}
+
+/** Reads what an export is made of. */
+class ExportReader {
   readonly #connection: Connection
   readonly #schema: Schema
   readonly #statements: ExportStatements
   readonly #runId: string
-  readonly #options: ExportOptions
-  readonly #writer = new RunFileWriter()
+  readonly #showValues: boolean
+  readonly #digest: DigestFunction | undefined
+  #respelled = 0
 
-  constructor(connection: Connection, schema: Schema, runId: string, options: ExportOptions) {
+  constructor(connection: Connection, schema: Schema, runId: string, showValues: boolean, digest: DigestFunction | undefined) {
     this.#connection = connection
     this.#schema = schema
     this.#statements = exportStatements(schema)
     this.#runId = runId
-    this.#options = options
+    this.#showValues = showValues
+    this.#digest = digest
   }
 
   async *lines(): AsyncGenerator<string, Oddities> {
-    const runId = this.#runId
-    if ((await unknownOf(this.#connection, this.#statements, [runId])).length > 0) {
-      throw new JournalFoldError("run_unknown", `the store has no row, no entry and no checkpoint of run ${JSON.stringify(runId)}`, { runId })
-    }
-    const scope = { kind: "runs", ids: [runId] } as const
-    const floor = await new FloorReader(this.#connection, checkpointStatements(this.#schema, scope)).floorOf(runId)
-    const values = this.#options.showValues === true ? "texts" : "digests"
-    yield this.#writer.header({ runId, ...(floor && { floor: floor.seq }), eventTypes: this.#schema.eventTypes, values })
-    if (floor !== undefined) yield await this.#checkpoint(floor)
-    yield* this.#entries()
-    const { runs, addresses } = await this.#exported(floor)
-    const live = await new RowReader(this.#connection, this.#schema, {}).liveAmong(runs)
-    for (const run of live.sort(compareUtf8)) yield this.#writer.run(run)
-    for (const address of addresses) yield* this.#clocks(address)
-    for (const address of addresses) yield* this.#completions(address, values === "texts")
-    yield this.#writer.end()
-    return { base64: this.#writer.base64, leftOut: 0 }
-  }
-
-  async #checkpoint({ seq }: StoredFloor): Promise<string> {
-    const [row] = await this.#connection.rows(this.#statements.checkpoint, this.#runId, seq)
-    return this.#writer.checkpoint(seq, row?.[0] ?? "null", stored(row?.[1], this.#schema.checkpoints.state))
-  }
-
-  async *#entries(): AsyncGenerator<string> {
-    const size = new FetchSize(16, mostEntries)
-    for await (const rows of this.#fetched(size, this.#statements.entries, this.#runId)) {
-      size.saw(rows.reduce((sum, [, , payload]) => sum + (payload?.length ?? 0), 0))
-      for (const [seq, type, payload] of rows) yield this.#writer.entry(String(seq), type ?? null, stored(payload, this.#schema.journal.payload))
-    }
-  }
-
-  async #exported(floor: StoredFloor | undefined): Promise<Exported> {
+    const writer = new RunFileWriter()
     const scope = { kind: "runs", ids: [this.#runId] } as const
-    const rebuild = new Rebuild({ wholeStore: false })
-    let wanted: Wanted[]
-    try {
-      rebuild.beginRun(this.#runId, floor && [{ seq: floor.seq, compactedAtMs: 0, stateText: floor.stateText }])
-      const statements = journalStatements(this.#schema, scope)
-      for await (const { payloads, lengths, seqs, types } of segmentsOf(this.#connection, statements, this.#schema.eventTypes, this.#runId, Number.POSITIVE_INFINITY)) {
-        namingSeqs(this.#runId, () => rebuild.pushLists(payloads, lengths, seqs, types, 0))
+    const floor = await new FloorReader(this.#connection, checkpointStatements(this.#schema, scope)).floorOf(this.#runId)
+    yield writer.header({
+      runId: this.#runId,
+      ...(floor && { floor: floor.seq }),
+      eventTypes: this.#schema.eventTypes,
+      values: this.#showValues ? "texts" : "digests"
+    })
+    if (floor !== undefined) {
+      const [row] = await this.#connection.rows(this.#statements.checkpoint, this.#runId, floor.seq)
+      yield writer.checkpoint(floor.seq, row?.[0] ?? "null", this.#stored(row?.[1], this.#schema.checkpoints.state))
+    }
+    for await (const [seq, type, payload] of this.#rows(this.#statements.entries, this.#runId)) {
+      yield writer.entry(String(seq), type ?? null, this.#stored(payload, this.#schema.journal.payload))
+    }
+    const { runs, addresses } = await this.#wanted(floor && { seq: floor.seq, compactedAtMs: 0, stateText: floor.stateText })
+    const [live] = await this.#connection.rows(rowStatements(this.#schema).batch, boundIds(runs), "[]")
+    const alive = new Set(JSON.parse(live?.[0] ?? "[]") as string[])
+    for (const run of runs) if (alive.has(run)) yield writer.run(run)
+    const storable = addresses.filter(({ flowName, executionId }) => isStorable(flowName) && isStorable(executionId))
+    for (const address of storable) {
+      for await (const [name, ...columns] of this.#rows(this.#statements.clocks, address.flowName, address.executionId)) {
+        yield clockLine(writer, address, String(name), columns.map(String))
       }
-      wanted = askedFor(rebuild)
+    }
+    for (const address of storable) yield* this.#completions(writer, address)
+    yield writer.end()
+    return { base64: writer.base64, leftOut: 0, respelled: this.#respelled }
+  }
+
+  /** The runs and executions that the run's fold asks for, and its own execution in every flow that has rows of it. */
+  async #wanted(floor: { seq: string; compactedAtMs: number; stateText: string } | undefined): Promise<WantedRows> {
+    const wanted = new WantedRows(this.#runId)
+    const rebuild = new Rebuild({ wholeStore: false })
+    try {
+      const journal = journalStatements(this.#schema, { kind: "runs", ids: [this.#runId] })
+      rebuild.beginRun(this.#runId, floor && [floor])
+      for await (const segment of segmentsOf(this.#connection, journal, this.#schema.eventTypes, this.#runId, Number.POSITIVE_INFINITY)) {
+        rebuild.pushLists(segment.payloads, segment.lengths, segment.seqs, segment.types, 0)
+      }
+      wanted.ask(rebuild)
     } finally {
       rebuild.dispose()
     }
-    const flows = await this.#connection.rows(this.#statements.flows, this.#runId)
-    return exportedWith(this.#runId, wanted, flows.map(([flow]) => String(flow)))
+    for (const [flow] of await this.#connection.rows(this.#statements.flows, this.#runId)) {
+      wanted.add({ flowName: String(flow), executionId: this.#runId })
+    }
+    return wanted
   }
 
-  async *#clocks(address: ExecutionAddress): AsyncGenerator<string> {
-    for await (const rows of this.#ofExecution(this.#statements.clocks, address)) {
-      for (const [clock, deferred, due, completed] of rows) {
-        yield this.#writer.row("clock", [
-          ...addressed(address),
-          `"clockName":${JSON.stringify(clock)}`,
-          `"deferredName":${deferred}`,
-          `"dueAtMs":${due}`,
-          `"completedAtMs":${completed}`
-        ])
-      }
+  async *#completions(writer: RunFileWriter, address: ExecutionAddress): AsyncGenerator<string> {
+    const { exit, metadata } = this.#schema.completions
+    // Where Postgres computes the digests, no text leaves it.
+    const byPostgres = !this.#showValues && this.#digest === undefined
+    const digest = this.#showValues ? undefined : (this.#digest ?? contentDigest)
+    const sql = byPostgres ? this.#statements.digests : this.#statements.completions
+    for await (const [name, exitText = null, metadataText = null, ...stamps] of this.#rows(sql, address.flowName, address.executionId)) {
+      const texts = byPostgres
+        ? { exit: this.#counted(exitText, exit), metadata: this.#counted(metadataText, metadata) }
+        : { exit: this.#stored(exitText, exit), metadata: this.#stored(metadataText, metadata) }
+      yield completionLine(writer, address, String(name), texts, stamps.map(String), byPostgres ? String : digest)
     }
   }
 
-  async *#completions(address: ExecutionAddress, texts: boolean): AsyncGenerator<string> {
-    const { digest } = this.#options
-    // The server's own digests, unless a function is given.
-    const inServer = !texts && (digest === undefined || digest === contentDigest)
-    const { exit: exitColumn, metadata: metadataColumn } = this.#schema.completions
-    const value = (member: string, given: string | null | undefined, column: Column): string => {
-      if (inServer) return `"${member}Digest":${JSON.stringify(given ?? null)}`
-      const text = stored(given, column)
-      if (texts) return this.#writer.text(member, text)
-      return `"${member}Digest":${text === null ? "null" : `"${(digest ?? contentDigest)(text)}"`}`
-    }
-    for await (const rows of this.#ofExecution(inServer ? this.#statements.digests : this.#statements.completions, address)) {
-      for (const [deferred, exit, metadata, completed, consumed] of rows) {
-        yield this.#writer.row("completion", [
-          ...addressed(address),
-          `"deferredName":${JSON.stringify(deferred)}`,
-          value("exit", exit, exitColumn),
-          value("metadata", metadata, metadataColumn),
-          `"completedAtMs":${completed}`,
-          `"consumedAtMs":${consumed}`
-        ])
-      }
-    }
+  /** A text from its column, as bytes where those are kept. */
+  #stored(text: string | null | undefined, column: Column): StoredText {
+    if (text === null || text === undefined) return null
+    return column.kind === "bytea" ? bytesOf(text, true) : this.#counted(text, column)
   }
 
-  #ofExecution(sql: string, { flowName, executionId }: ExecutionAddress): AsyncGenerator<Row[]> {
-    return this.#fetched({ rows: rowsAFetch }, sql, flowName, executionId)
+  #counted(text: string | null, { kind }: Column): string | null {
+    if (text !== null && kind === "jsonb") this.#respelled += 1
+    return text
   }
 
-  async *#fetched(size: { readonly rows: number }, sql: string, ...values: readonly string[]): AsyncGenerator<Row[]> {
+  async *#rows(sql: string, ...values: readonly string[]): AsyncGenerator<Row> {
     const cursor = await Cursor.open(this.#connection, sql, ...values)
+    const size = new FetchSize(16, mostRows)
     for (;;) {
       const rows = await cursor.next(size.rows)
       if (rows.length === 0) break
-      yield rows
+      size.saw(rows.reduce((sum, row) => sum + row.reduce((length, text) => length + (text?.length ?? 0), 0), 0))
+      yield* rows
     }
     await cursor.close()
   }
-}
-
-/** A stored value: bytes where the column holds bytes, which come in hex. */
-function stored(value: string | null | undefined, { kind }: Column): string | Uint8Array | null {
-  if (value === null || value === undefined) return null
-  return kind === "bytea" ? bytesOf(value, true) : value
 }

@@ -31,12 +31,6 @@ export function isPostgresUrl(text: string): boolean {
   return /^postgres(ql)?:\/\//i.test(text)
 }
 
-/** @internal A URL as it may be shown and logged: its password, wherever it stands, is not in it. */
-export function withoutPassword(url: string): string {
-  if (!isPostgresUrl(url)) return url
-  return url.replace(/^([a-z]+:\/\/[^/?#]*?):[^/?#]*@/i, "$1:***@").replace(/([?&](?:password|sslpassword)=)[^&#]*/gi, "$1***")
-}
-
 /**
  * Opens the store behind a URL, and asks the server one thing, so that what is wrong is said here. Two connections at the most: one for
  * the work, and one to cancel it.

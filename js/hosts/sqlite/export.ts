@@ -3,13 +3,12 @@
  * that run looks at, with those of its own execution.
  */
 import { isUtf8 } from "node:buffer"
-import { JournalFoldError } from "../../core/errors.js"
 import { contentDigest, type DigestFunction } from "../../digest.js"
 import { Rebuild } from "../../folds/deferred-clock/rebuild.js"
-import type { ExecutionAddress, Wanted } from "../../folds/deferred-clock/types.js"
+import type { ExecutionAddress } from "../../folds/deferred-clock/types.js"
 import { compareUtf8 } from "../../folds/deferred-clock/verify.js"
 import { RunFileWriter } from "../../journal-file/write.js"
-import { addressed, askedFor, exportedWith, type Exported, type Oddities, type RunExportOptions } from "../exports.js"
+import { clockLine, completionLine, unknownRun, WantedRows, type Oddities, type StoredText } from "../export.js"
 import { connect, type Connection, type SqliteDatabase, type Value } from "./connection.js"
 import { FloorReader } from "./floors.js"
 import { JournalReader, pushSegment } from "./journal.js"
@@ -18,10 +17,16 @@ import { hostDigest, liveAmong } from "./rows.js"
 import { checkSchema } from "./schema.js"
 import { exact, json, rowStatements } from "./statements.js"
 
+export type { Oddities } from "../export.js"
+
 /** How a run is exported. */
-export interface ExportOptions extends RunExportOptions {
+export interface ExportOptions {
   /** What the store calls its tables, columns and event types. */
   readonly names?: NameMapping
+  /** Write the texts of completions, not only their digests. */
+  readonly showValues?: boolean
+  /** Computes the digests of stored texts. */
+  readonly digest?: DigestFunction
 }
 
 /** Entries a query gives at the least and at the most, and bytes of payloads after which it is asked for fewer. */
@@ -59,9 +64,7 @@ export function* exportRun(db: SqliteDatabase, runId: string, options: ExportOpt
   const names = namesOf(options.names)
   const connection = connect(db)
   const { utf8 } = checkSchema(connection, names, ["runs", "journal", "checkpoints", "clocks", "completions"])
-  if (unknownOf(connection, names, [runId]).length > 0) {
-    throw new JournalFoldError("run_unknown", `the store has no row, no entry and no checkpoint of run ${JSON.stringify(runId)}`, { runId })
-  }
+  if (unknownOf(connection, names, [runId]).length > 0) throw unknownRun(runId)
   const writer = new RunFileWriter()
   const reader = new ExportReader(connection, names, utf8, options.digest ?? hostDigest ?? contentDigest)
   const floor = new FloorReader(connection, names, { kind: "runs", ids: [runId] }, utf8).floorOf(runId)
@@ -128,8 +131,8 @@ class ExportReader {
   }
 
   /** The runs and executions that the run's fold asks for, and its own execution in every flow that has rows of it, in byte order. */
-  wanted(runId: string): Exported {
-    let wanted: Wanted[]
+  wanted(runId: string): WantedRows {
+    const wanted = new WantedRows(runId)
     const rebuild = new Rebuild({ wholeStore: false })
     try {
       const scope = { kind: "runs", ids: [runId] } as const
@@ -138,7 +141,7 @@ class ExportReader {
       rebuild.beginRun(runId, floor && [floors.read(floor)])
       const journal = new JournalReader(this.#connection, this.#names, scope, this.#utf8)
       for (const segment of journal.segmentsOf(runId)) pushSegment(segment, rebuild)
-      wanted = askedFor(rebuild)
+      wanted.ask(rebuild)
     } finally {
       rebuild.dispose()
     }
@@ -146,8 +149,11 @@ class ExportReader {
     const flows = (table: string, flow: string, execution: string): string =>
       `SELECT DISTINCT ${this.#text(`t.${flow}`)} AS c0 FROM ${table} AS t WHERE ${exact(`t.${execution}`)} = ? AND typeof(t.${flow}) = 'text'`
     const ofTables = [flows(c.table, c.flowName, c.executionId), flows(d.table, d.flowName, d.executionId)]
-    const flowNames = ofTables.flatMap((sql) => this.#connection.all(sql, runId)).map(([flow]) => readable(flow))
-    return exportedWith(runId, wanted, flowNames.filter((flow) => flow !== undefined))
+    for (const [flow] of ofTables.flatMap((sql) => this.#connection.all(sql, runId))) {
+      const flowName = readable(flow)
+      if (flowName !== undefined) wanted.add({ flowName, executionId: runId })
+    }
+    return wanted
   }
 
   live(runs: readonly string[]): string[] {
@@ -157,31 +163,17 @@ class ExportReader {
   *clocks(writer: RunFileWriter, address: ExecutionAddress): Generator<string> {
     const { clocks: c } = quoted(this.#names)
     const columns = [c.deferredName, c.dueAtMs, c.completedAtMs].map((column) => this.#spelled(`t.${column}`))
-    for (const [clock, deferred, due, completed] of this.#rows(c.table, c.flowName, c.executionId, c.clockName, columns, address)) {
-      yield writer.row("clock", [
-        ...addressed(address),
-        `"clockName":${JSON.stringify(clock)}`,
-        `"deferredName":${spelling(deferred)}`,
-        `"dueAtMs":${spelling(due)}`,
-        `"completedAtMs":${spelling(completed)}`
-      ])
+    for (const [clock, ...values] of this.#rows(c.table, c.flowName, c.executionId, c.clockName, columns, address)) {
+      yield clockLine(writer, address, String(clock), values.map(spelling))
     }
   }
 
   *completions(writer: RunFileWriter, address: ExecutionAddress, texts: boolean): Generator<string> {
     const { completions: d } = quoted(this.#names)
     const columns = [this.#text(`t.${d.exit}`), this.#text(`t.${d.metadata}`), this.#spelled(`t.${d.completedAtMs}`), this.#spelled(`t.${d.consumedAtMs}`)]
-    const value = (member: string, text: string | Uint8Array | null): string =>
-      texts ? writer.text(member, text) : `"${member}Digest":${text === null ? "null" : `"${this.#digest(text)}"`}`
-    for (const [deferred, exit, metadata, completed, consumed] of this.#rows(d.table, d.flowName, d.executionId, d.deferredName, columns, address)) {
-      yield writer.row("completion", [
-        ...addressed(address),
-        `"deferredName":${JSON.stringify(deferred)}`,
-        value("exit", stored(exit)),
-        value("metadata", stored(metadata)),
-        `"completedAtMs":${spelling(completed)}`,
-        `"consumedAtMs":${spelling(consumed)}`
-      ])
+    const digest = texts ? undefined : this.#digest
+    for (const [deferred, exit, metadata, ...stamps] of this.#rows(d.table, d.flowName, d.executionId, d.deferredName, columns, address)) {
+      yield completionLine(writer, address, String(deferred), { exit: stored(exit), metadata: stored(metadata) }, stamps.map(spelling), digest)
     }
   }
 
@@ -225,7 +217,7 @@ function spelling(value: Value | undefined): string {
   return readable(value) ?? JSON.stringify("text that is no UTF-8")
 }
 
-function stored(value: Value | undefined): string | Uint8Array | null {
+function stored(value: Value | undefined): StoredText {
   return typeof value === "string" || value instanceof Uint8Array ? value : null
 }
 
