@@ -56,7 +56,7 @@ impl Rebuild {
                     conflicts.push((&clock.key, group));
                 }
             } else if !seen && self.options.compare_clocks {
-                self.drift.push(Drift::missing_values(clock.run, clock.key.as_key(), clock.values.clone()));
+                self.drift.push(Drift::missing_values(clock.run, clock.key.as_key(), &clock.values));
             }
         }
         conflicts.sort_by_key(|(key, _)| *key);
@@ -90,7 +90,7 @@ impl Rebuild {
         }
 
         // Rows that a foreign record explains, or that several runs claim, were judged above.
-        self.drift.retain(|drift| match &drift.kind {
+        self.drift.retain(|drift| match drift.kind() {
             Kind::ClockUnexpected { .. } => !ledger.records_clock(drift.key(), &mut buffer),
             Kind::ClockMissing(_) | Kind::ClockDiffers { .. } => {
                 ledger.clock_group(drift.key(), &mut buffer).is_none_or(|group| group.records.len() == 1)
@@ -153,7 +153,7 @@ impl Rebuild {
         if !judges_all {
             self.not_checked.completion_rows = unexplained;
             let before = drift.len();
-            drift.retain(|drift| !matches!(drift.kind, Kind::ClockUnexpected { .. }));
+            drift.retain(|drift| !matches!(drift.kind(), Kind::ClockUnexpected { .. }));
             self.not_checked.clock_rows = before.saturating_sub(drift.len()) as u64;
         }
         self.not_checked.runs_unfolded = self.unfolded;
@@ -169,7 +169,7 @@ impl Rebuild {
         let mut findings: Vec<Finding> = ordered.into_iter().map(|(_, finding)| finding).collect();
         let refused = findings.iter().any(|finding| finding.id.class() != Class::Drift);
         for row in drift.iter().filter(|_| !self.options.unlisted_drift) {
-            row.findings(row.run.map(|run| self.run_id(run)), |finding| findings.push(finding));
+            row.findings(row.run().map(|run| self.run_id(run)), |finding| findings.push(finding));
         }
         let verdict = match (partial, refused, drift.is_empty()) {
             (true, _, _) => Verdict::Partial,

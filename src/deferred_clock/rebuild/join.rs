@@ -146,7 +146,7 @@ pub(super) fn compare_clock(place: usize, expected: ClockValues, row: &StoredClo
         (!completed_same).then(|| row.completed_at_ms.into()),
     ];
     let was_pending = matches!(read(row.completed_at_ms)?, Raw::Null);
-    Ok(Some(Drift::differs(place, row.key, expected, found, was_pending)))
+    Ok(Some(Drift::differs(place, row.key, &expected, found, was_pending)))
 }
 
 /// The finding of a stored completion whose texts are not the recorded ones: one, whatever differs.

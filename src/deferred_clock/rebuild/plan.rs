@@ -22,61 +22,102 @@ pub(super) struct ClockValues {
 /// A stored value, as JSON text.
 type Stored = Box<[u8]>;
 
-/// One row in which a table says something else than the journal.
+/// One row in which a table says something else than the journal. A pointer wide: there may be one for every row of a store, the list of
+/// them grows and is sorted, and each row is given back as soon as it is written down.
 #[derive(Debug)]
-pub(super) struct Drift {
-    pub(super) flow: Box<[u8]>,
-    pub(super) execution: Box<[u8]>,
-    pub(super) name: Box<[u8]>,
+pub(super) struct Drift(Box<Row>);
+
+#[derive(Debug)]
+struct Row {
+    names: RowNames,
     /// The run whose journal says so.
-    pub(super) run: Option<usize>,
-    pub(super) kind: Kind,
+    run: Option<usize>,
+    kind: Kind,
 }
 
-/// What drifted.
+/// The names of a row in one allocation, because four would take more room than the names: flow, execution, name, and the recorded
+/// deferred's (empty where nothing records one).
+#[derive(Debug)]
+struct RowNames {
+    text: Box<[u8]>,
+    /// Where the first three end.
+    ends: [usize; 3],
+}
+
+impl RowNames {
+    fn new(key: Key<'_>, deferred: &[u8]) -> Self {
+        let mut text = Vec::with_capacity([key.flow, key.execution, key.name, deferred].iter().map(|name| name.len()).sum());
+        let ends = [key.flow, key.execution, key.name].map(|name| {
+            text.extend_from_slice(name);
+            text.len()
+        });
+        text.extend_from_slice(deferred);
+        Self { text: text.into(), ends }
+    }
+
+    fn between(&self, from: usize, to: usize) -> &[u8] {
+        self.text.get(from..to).unwrap_or_default()
+    }
+
+    fn key(&self) -> Key<'_> {
+        let [flow, execution, name] = self.ends;
+        Key { flow: self.between(0, flow), execution: self.between(flow, execution), name: self.between(execution, name) }
+    }
+
+    fn deferred(&self) -> &[u8] {
+        let [.., name] = self.ends;
+        self.between(name, self.text.len())
+    }
+}
+
+/// The recorded times of a clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClockTimes {
+    due_at_ms: u64,
+    completed_at: Stamp,
+}
+
+/// What drifted. What is recorded of a clock is its times and the deferred's name, which stands with the others.
 #[derive(Debug)]
 pub(super) enum Kind {
-    ClockMissing(ClockValues),
-    ClockDiffers { expected: ClockValues, found: [Option<Stored>; 3], was_pending: bool },
-    ClockUnexpected { found: [Stored; 3], was_pending: bool },
-    Stamps { completed_at: Stamp, consumed_at: Stamp, found: [Option<Stored>; 2], was_consumed: bool },
+    ClockMissing(ClockTimes),
+    ClockDiffers { expected: ClockTimes, found: Box<[Option<Stored>; 3]>, was_pending: bool },
+    ClockUnexpected { found: Box<[Stored; 3]>, was_pending: bool },
+    Stamps { completed_at: Stamp, consumed_at: Stamp, found: Box<[Option<Stored>; 2]>, was_consumed: bool },
 }
 
 const CLOCK_FIELDS: [&str; 3] = ["deferredName", "dueAtMs", "completedAtMs"];
 const STAMP_FIELDS: [&str; 2] = ["completedAtMs", "consumedAtMs"];
 
 impl Drift {
-    fn at(key: Key<'_>, run: Option<usize>, kind: Kind) -> Self {
-        Drift { flow: key.flow.into(), execution: key.execution.into(), name: key.name.into(), run, kind }
+    fn at(key: Key<'_>, deferred: &[u8], run: Option<usize>, kind: Kind) -> Self {
+        Drift(Box::new(Row { names: RowNames::new(key, deferred), run, kind }))
     }
 
     pub(super) fn missing(run: usize, fold: &Fold, clock: &Clock) -> Self {
-        let values = ClockValues {
-            deferred_name: fold.name(clock.deferred_name).into(),
-            due_at_ms: clock.due_at_ms,
-            completed_at: clock.completed_at,
-        };
-        Self::missing_values(run, fold.key(clock.address), values)
+        let times = ClockTimes { due_at_ms: clock.due_at_ms, completed_at: clock.completed_at };
+        Self::at(fold.key(clock.address), fold.name(clock.deferred_name), Some(run), Kind::ClockMissing(times))
     }
 
-    pub(super) fn missing_values(run: usize, key: Key<'_>, values: ClockValues) -> Self {
-        Self::at(key, Some(run), Kind::ClockMissing(values))
+    pub(super) fn missing_values(run: usize, key: Key<'_>, values: &ClockValues) -> Self {
+        Self::at(key, &values.deferred_name, Some(run), Kind::ClockMissing(values.times()))
     }
 
     pub(super) fn differs(
         run: usize,
         key: Key<'_>,
-        expected: ClockValues,
+        expected: &ClockValues,
         found: [Option<Stored>; 3],
         was_pending: bool,
     ) -> Self {
-        Self::at(key, Some(run), Kind::ClockDiffers { expected, found, was_pending })
+        let kind = Kind::ClockDiffers { expected: expected.times(), found: Box::new(found), was_pending };
+        Self::at(key, &expected.deferred_name, Some(run), kind)
     }
 
     pub(super) fn unexpected(row: &StoredClock<'_>) -> Self {
         let found = [row.deferred_name.into(), row.due_at_ms.into(), row.completed_at_ms.into()];
         let was_pending = row.completed_at_ms.trim_ascii() == b"null";
-        Self::at(row.key, None, Kind::ClockUnexpected { found, was_pending })
+        Self::at(row.key, b"", None, Kind::ClockUnexpected { found: Box::new(found), was_pending })
     }
 
     pub(super) fn stamps(
@@ -87,15 +128,24 @@ impl Drift {
         found: [Option<Stored>; 2],
         was_consumed: bool,
     ) -> Self {
-        Self::at(key, Some(run), Kind::Stamps { completed_at, consumed_at, found, was_consumed })
+        Self::at(key, b"", Some(run), Kind::Stamps { completed_at, consumed_at, found: Box::new(found), was_consumed })
     }
 
     pub(super) fn key(&self) -> Key<'_> {
-        Key { flow: &self.flow, execution: &self.execution, name: &self.name }
+        self.0.names.key()
+    }
+
+    /// The run whose journal says so; none for a row that no journal explains.
+    pub(super) fn run(&self) -> Option<usize> {
+        self.0.run
+    }
+
+    pub(super) fn kind(&self) -> &Kind {
+        &self.0.kind
     }
 
     pub(super) fn is_clock(&self) -> bool {
-        !matches!(self.kind, Kind::Stamps { .. })
+        !matches!(self.kind(), Kind::Stamps { .. })
     }
 
     /// The order of a report and of a plan: clocks before completions, each by address.
@@ -106,31 +156,32 @@ impl Drift {
     /// Gives each finding of this row to `report`: one for a missing or unexpected row, one for each value that differs.
     pub(super) fn findings(&self, run_id: Option<&[u8]>, mut report: impl FnMut(Finding)) {
         let finding = |id: Id, field: Option<&'static str>, expected: Shown, found: Shown| {
-            let mut finding = Finding::new(id).at_row(&self.flow, &self.execution, &self.name);
+            let Key { flow, execution, name } = self.key();
+            let mut finding = Finding::new(id).at_row(flow, execution, name);
             finding.run_id = run_id.map(<[u8]>::to_vec);
             finding.field = field;
             finding.with_values(expected, found)
         };
-        match &self.kind {
-            Kind::ClockMissing(values) => report(finding(Id::ClockMissing, None, Some(values.shown()), None)),
+        match self.kind() {
+            Kind::ClockMissing(times) => report(finding(Id::ClockMissing, None, Some(self.shown(*times)), None)),
             Kind::ClockUnexpected { found, .. } => {
                 let mut shown = Writer::new();
                 shown.open_object();
-                for (field, value) in CLOCK_FIELDS.iter().zip(found) {
+                for (field, value) in CLOCK_FIELDS.iter().zip(found.iter()) {
                     shown.name(field.as_bytes()).raw(value);
                 }
                 shown.close_object();
                 report(finding(Id::ClockUnexpected, None, None, Some(shown.into_bytes())));
             }
             Kind::ClockDiffers { expected, found, .. } => {
-                for ((field, value), expected) in CLOCK_FIELDS.iter().zip(found).zip(expected.fields()) {
+                for ((field, value), expected) in CLOCK_FIELDS.iter().zip(found.iter()).zip(self.fields(*expected)) {
                     if let Some(value) = value {
                         report(finding(Id::ClockDiffers, Some(field), Some(expected), Some(value.to_vec())));
                     }
                 }
             }
             Kind::Stamps { completed_at, consumed_at, found, .. } => {
-                for ((field, value), expected) in STAMP_FIELDS.iter().zip(found).zip([completed_at, consumed_at]) {
+                for ((field, value), expected) in STAMP_FIELDS.iter().zip(found.iter()).zip([completed_at, consumed_at]) {
                     if let Some(value) = value {
                         let mut shown = Vec::new();
                         write_stamp(&mut shown, *expected);
@@ -140,25 +191,29 @@ impl Drift {
             }
         }
     }
-}
-
-impl ClockValues {
-    fn fields(&self) -> [Vec<u8>; 3] {
+    /// The recorded values of a clock, each as JSON text.
+    fn fields(&self, ClockTimes { due_at_ms, completed_at }: ClockTimes) -> [Vec<u8>; 3] {
         let (mut deferred, mut due, mut completed) = (Vec::new(), Vec::new(), Vec::new());
-        write_text(&mut deferred, &self.deferred_name);
-        write_integer(&mut due, self.due_at_ms);
-        write_stamp(&mut completed, self.completed_at);
+        write_text(&mut deferred, self.0.names.deferred());
+        write_integer(&mut due, due_at_ms);
+        write_stamp(&mut completed, completed_at);
         [deferred, due, completed]
     }
 
-    fn shown(&self) -> Vec<u8> {
+    fn shown(&self, times: ClockTimes) -> Vec<u8> {
         let mut shown = Writer::new();
         shown.open_object();
-        for (field, value) in CLOCK_FIELDS.iter().zip(self.fields()) {
+        for (field, value) in CLOCK_FIELDS.iter().zip(self.fields(times)) {
             shown.name(field.as_bytes()).raw(&value);
         }
         shown.close_object();
         shown.into_bytes()
+    }
+}
+
+impl ClockValues {
+    fn times(&self) -> ClockTimes {
+        ClockTimes { due_at_ms: self.due_at_ms, completed_at: self.completed_at }
     }
 }
 
@@ -269,14 +324,14 @@ impl Plan {
 
     fn count_effects(&mut self, drift: &Drift, as_of_ms: Option<u64>) {
         let effects = &mut self.effects;
-        let mut arm = |values: &ClockValues| {
+        let mut arm = |times: &ClockTimes| {
             bump(&mut effects.clocks_armed);
-            if as_of_ms.is_some_and(|now| values.due_at_ms <= now) {
+            if as_of_ms.is_some_and(|now| times.due_at_ms <= now) {
                 bump(&mut effects.clocks_overdue);
             }
         };
-        match &drift.kind {
-            Kind::ClockMissing(values) if values.completed_at.is_none() => arm(values),
+        match drift.kind() {
+            Kind::ClockMissing(times) if times.completed_at.is_none() => arm(times),
             Kind::ClockDiffers { expected, .. } if expected.completed_at.is_none() => arm(expected),
             Kind::ClockDiffers { was_pending: true, .. } => bump(&mut effects.pending_completed),
             Kind::ClockUnexpected { was_pending: true, .. } => bump(&mut effects.pending_deleted),
@@ -310,7 +365,7 @@ impl Plan {
 
 impl Drift {
     fn change(&self) -> (Table, Op) {
-        match self.kind {
+        match self.kind() {
             Kind::ClockMissing(_) => (Table::Clocks, Op::Insert),
             Kind::ClockDiffers { .. } => (Table::Clocks, Op::Update),
             Kind::ClockUnexpected { .. } => (Table::Clocks, Op::Delete),
@@ -319,11 +374,12 @@ impl Drift {
     }
 
     fn write_change(&self, rows: &mut Writer) {
-        rows.open_array().text(&self.flow).text(&self.execution).text(&self.name);
-        match &self.kind {
+        let Key { flow, execution, name } = self.key();
+        rows.open_array().text(flow).text(execution).text(name);
+        match self.kind() {
             Kind::ClockUnexpected { .. } => {}
-            Kind::ClockMissing(values) | Kind::ClockDiffers { expected: values, .. } => {
-                for value in values.fields() {
+            Kind::ClockMissing(times) | Kind::ClockDiffers { expected: times, .. } => {
+                for value in self.fields(*times) {
                     rows.raw(&value);
                 }
             }
@@ -341,11 +397,8 @@ impl Drift {
 
     /// Whether all names are UTF-8: unpaired surrogates are what WTF-8 has beyond it.
     fn is_storable(&self) -> bool {
-        let deferred = match &self.kind {
-            Kind::ClockMissing(values) | Kind::ClockDiffers { expected: values, .. } => &values.deferred_name,
-            _ => &self.name,
-        };
-        [&self.flow, &self.execution, &self.name, deferred].into_iter().all(|name| std::str::from_utf8(name).is_ok())
+        let Key { flow, execution, name } = self.key();
+        [flow, execution, name, self.0.names.deferred()].into_iter().all(|name| std::str::from_utf8(name).is_ok())
     }
 }
 
