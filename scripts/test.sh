@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every test. Sets up what is missing first (about 5 minutes on a fresh machine), then takes some minutes.
+# Every test. Sets up what is missing first (about 5 minutes on a fresh machine), then takes about ten.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/toolchain.sh
@@ -8,7 +8,7 @@ source scripts/toolchain.sh
 started=$SECONDS
 say() { printf '\n# test (%d s): %s\n' "$((SECONDS - started))" "$*"; }
 
-bash scripts/setup.sh packages wasm bindgen browser node-sqlite
+bash scripts/setup.sh packages wasm bindgen browser runtimes
 
 say "the core, natively"
 if cargo clippy --version >/dev/null 2>&1; then

