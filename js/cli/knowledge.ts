@@ -114,6 +114,8 @@ export const ignoredReasons: Readonly<Record<string, Omit<Word, "kind">>> = {
 /** What a report calls not checked or notes, where it is no finding's id as well. */
 const reportWords: Readonly<Record<string, Word>> = {
   runs_unfolded: { kind: "not checked", meaning: "runs that could not be folded", advice: "look at the findings of class refused" },
+  runs_unanswered: { kind: "not checked", meaning: "runs that were folded and not compared, because the work ended before", advice: "let it run to its end" },
+  foreign_rows: { kind: "not checked", meaning: "rows recorded of another run's execution, which are compared at the end", advice: "let it run to its end" },
   clock_rows: { kind: "not checked", meaning: "clock rows that a run which was not folded, or is out of scope, may explain", advice: "verify the whole store, once every run can be folded" },
   completion_rows: { kind: "not checked", meaning: "completions that a run which was not folded, or is out of scope, may explain", advice: "verify the whole store, once every run can be folded" },
   baseline_compacted: { kind: "not checked", meaning: "runs compacted beyond what the baseline covers", advice: "take a new baseline" },

@@ -144,6 +144,27 @@ describe("options", () => {
   })
 })
 
+describe("work that is stopped", () => {
+  it("has compared every run that it says it has covered", () => {
+    const db = copyOf(sound)
+    db.exec("DELETE FROM flows_clock_deadlines")
+    const whole = verify(db)
+    for (const options of [{}, { runs: db.prepare("SELECT run_id FROM flows_runs").pluck().all() as string[] }]) {
+      for (const calls of [1, 3]) {
+        let left = calls
+        const stopped = verify(db, { ...options, onProgress: () => --left > 0 })
+        expect(stopped.verdict).toBe("partial")
+        if (stopped.coverage.runs === 0) continue
+        expect(stopped.coverage.runs).toBeLessThan(whole.coverage.runs)
+        expect(stopped.findings.length).toBeGreaterThan(0)
+        expect(stopped.findings.map(({ id }) => id)).toEqual(Array(stopped.rebuilt.clocks).fill("clock_missing"))
+        expect(whole.findings).toEqual(expect.arrayContaining([...stopped.findings]))
+        expect(stopped.notChecked.map(({ what }) => what)).not.toContain("runs_unanswered")
+      }
+    }
+  })
+})
+
 describe("notes", () => {
   it("say that a checkpoint lies beyond the journal's head", () => {
     const db = emptyStore()

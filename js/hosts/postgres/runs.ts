@@ -64,6 +64,11 @@ export class RunLoop {
     await this.#answer()
   }
 
+  /** Ends before the last run: those that have ended are compared, and the one in the middle counts for nothing. */
+  async stop(): Promise<void> {
+    await this.#answer()
+  }
+
   /** Ends the current run, and takes those without entries that stand before `runId`: they have a floor, or were asked for. */
   async #before(runId: string | undefined): Promise<void> {
     await this.#endRun()

@@ -113,7 +113,10 @@ export async function verifying(
       options.onProgress?.({ entries: loop.entries, runs: loop.runs, ...(total !== undefined && { total }) }) !== false
     for await (const page of segments(connection, journal)) {
       for (const segment of page) await loop.segment(segment)
-      if (!goesOn()) return rebuild.finishPartial()
+      if (!goesOn()) {
+        await loop.stop()
+        return rebuild.finishPartial()
+      }
     }
     await loop.end()
     recorded?.rest()

@@ -67,6 +67,11 @@ export class RunLoop {
     this.#answer()
   }
 
+  /** Ends before the last run: those that have ended are compared, and the one in the middle counts for nothing. */
+  stop(): void {
+    this.#answer()
+  }
+
   /** Runs that have a floor and no entries, in their place. */
   #floorsBefore(runId: string | undefined): void {
     while (this.#nextFloor !== undefined && (runId === undefined || compareUtf8(this.#nextFloor.runId, runId) < 0)) {

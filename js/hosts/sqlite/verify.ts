@@ -96,19 +96,23 @@ export function* verifying(
     // A store whose own order is not that of UTF-8 bytes is read run by run, like runs that are asked for by their ids.
     const ordered = utf8 && scope.kind !== "runs"
     const loop = new RunLoop(rebuild, rows, new FloorReader(connection, names, scope, utf8), except, ordered)
+    const stopped = (): Verification => {
+      loop.stop()
+      return withUnreadable(rebuild.finishPartial(), rows.unreadable)
+    }
     const progress = (): Progress => ({ entries: loop.entries, runs: loop.runs, ...(total !== undefined && { total }) })
     const journal = new JournalReader(connection, names, scope, utf8, limits.pages)
     if (ordered) {
       for (const page of journal.segments(except)) {
         for (const segment of page) loop.segment(segment)
-        if ((yield progress()) === true) return rebuild.finishPartial()
+        if ((yield progress()) === true) return stopped()
       }
     } else {
       for (const runId of scope.kind === "runs" ? scope.ids : allRunIds(connection, names, scope)) {
         loop.run(runId)
         for (const segment of except.has(runId) ? [] : journal.segmentsOf(runId)) {
           loop.segment(segment)
-          if ((yield progress()) === true) return rebuild.finishPartial()
+          if ((yield progress()) === true) return stopped()
         }
       }
     }
@@ -122,7 +126,7 @@ export function* verifying(
       rows.countNameless()
       for (const pairs of rows.executions()) {
         rows.answer(rebuild.sweepText(pairs))
-        if ((yield progress()) === true) return rebuild.finishPartial()
+        if ((yield progress()) === true) return withUnreadable(rebuild.finishPartial(), rows.unreadable)
       }
     }
     return withUnreadable(rebuild.finish(), rows.unreadable)

@@ -157,6 +157,10 @@ impl Rebuild {
             self.not_checked.clock_rows = before.saturating_sub(drift.len()) as u64;
         }
         self.not_checked.runs_unfolded = self.unfolded;
+        if partial {
+            self.not_checked.runs_unanswered = self.pending.len() as u64;
+            self.not_checked.foreign_rows = self.ledger.foreign_rows();
+        }
         if let Some(limit) = self.options.max_unexplained.filter(|limit| judges_all && unexplained > *limit) {
             let finding = Finding::new(Id::UnexplainedAboveLimit)
                 .with_values(shown_integer(Some(limit)), shown_integer(Some(unexplained)));

@@ -173,6 +173,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    /// How many rows are recorded of another run's execution than the one that records them.
+    pub(super) fn foreign_rows(&self) -> u64 {
+        (self.clocks.len() as u64).saturating_add(self.deferreds.len() as u64)
+    }
+
     /// Takes what must be kept of a folded run.
     pub(super) fn take(&mut self, run: usize, id: &[u8], fold: &Fold, buffer: &mut Vec<u8>) {
         let own = fold.find_execution(id);

@@ -246,6 +246,8 @@ pub(super) struct NotCheckedTotals {
     pub(super) clock_rows: u64,
     pub(super) completion_rows: u64,
     pub(super) runs_unfolded: u64,
+    pub(super) runs_unanswered: u64,
+    pub(super) foreign_rows: u64,
 }
 
 impl NotCheckedTotals {
@@ -255,6 +257,8 @@ impl NotCheckedTotals {
             ("digest_malformed", "completions recorded with a digest that is none", self.digest_malformed),
             ("metadata_unchecked", "completions recorded without a digest of their metadata", self.metadata_unchecked),
             ("runs_unfolded", "runs that could not be folded", self.runs_unfolded),
+            ("runs_unanswered", "runs that were folded and not compared, because the work ended before", self.runs_unanswered),
+            ("foreign_rows", "rows recorded of another run's execution, which are compared at the end", self.foreign_rows),
             ("clock_rows", "clock rows that a run which was not folded, or is out of scope, may explain", self.clock_rows),
             ("completion_rows", "completions that a run which was not folded, or is out of scope, may explain", self.completion_rows),
             ("baseline_compacted", "runs compacted beyond what the baseline covers", self.baseline_compacted),
