@@ -42,7 +42,7 @@ pub struct Log {
     outcome: Option<Outcome>,
     failed: Option<Failure>,
     ended: Option<Outcome>,
-    /// Whether rows were found that a failed append of this log may have left unflushed; and arms that fired in them.
+    /// Whether rows may have been found that nobody flushed, because an append failed or a process died; and arms that fired in them.
     unflushed: bool,
     held: Vec<Publication>,
 }
@@ -68,7 +68,8 @@ impl Default for Log {
             outcome: None,
             failed: None,
             ended: None,
-            unflushed: false,
+            // What a process before this one appended, it may have died before it flushed.
+            unflushed: true,
             held: Vec::new(),
         }
     }

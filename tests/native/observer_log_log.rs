@@ -297,6 +297,7 @@ proptest! {
             }
             let mut log = Log::new();
             let mut calls: u64 = 0;
+            let mut failures: u64 = 0;
             let mut told = Told::default();
             'life: while let Some(change) = left.last() {
                 let armed = match change {
@@ -318,7 +319,9 @@ proptest! {
                     log.answer(answer.as_answer());
                 }
                 let outcome = log.take_outcome().unwrap();
-                prop_assert!(life != u64::MAX || stands(&outcome) || calls < 10, "{:?}", outcome);
+                // One write of the process before may still have been on its way.
+                failures += u64::from(life == u64::MAX && !stands(&outcome));
+                prop_assert!(failures <= 1, "{:?}", outcome);
                 if outcome.result.is_ok() {
                     acknowledged.extend(payload_of(change));
                 }
