@@ -15,7 +15,8 @@ function onTerminal(args: readonly string[], env: Record<string, string> = {}): 
 function terminal(args: readonly string[], env: Record<string, string> = {}) {
   const words = [process.execPath, main, ...args].map((word) => `'${word}'`).join(" ")
   const { NO_COLOR: _, FORCE_COLOR: __, ...rest } = process.env
-  const child = spawn(script ?? "", ["-qec", `stty cols 80; ${words}`, "/dev/null"], { cwd: folder, env: { ...rest, TERM: "xterm", ...env } })
+  // exec, because Ctrl-C reaches a shell too that waits, and some shells then end with 130 whatever the command does.
+  const child = spawn(script ?? "", ["-qec", `stty cols 80; exec ${words}`, "/dev/null"], { cwd: folder, env: { ...rest, TERM: "xterm", ...env } })
   let shown = ""
   child.stdout.on("data", (data: Buffer) => (shown += data.toString()))
   const ended = new Promise<{ status: number | null; shown: string }>((resolve) => child.on("close", (status) => resolve({ status, shown })))
