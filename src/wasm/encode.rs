@@ -12,8 +12,8 @@ pub(super) fn text(json: Vec<u8>) -> String {
     String::from_utf8(json).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// An error's code and details.
-pub(super) fn error(error: &Error) -> Vec<u8> {
+/// An error's code and details, as an object that is not closed yet.
+pub(super) fn error_open(error: &Error) -> Writer {
     let mut out = Writer::new();
     out.open_object().name(b"code").text(error.code.as_str().as_bytes());
     out.name(b"message").text(error.to_string().as_bytes());
@@ -34,8 +34,7 @@ pub(super) fn error(error: &Error) -> Vec<u8> {
         }
         out.close_array();
     }
-    out.close_object();
-    out.into_bytes()
+    out
 }
 
 pub(super) fn error_codes() -> Vec<u8> {

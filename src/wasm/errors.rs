@@ -7,6 +7,8 @@ use wasm_bindgen::JsValue;
 
 use super::encode;
 use crate::error::Error;
+use crate::json::Writer;
+use crate::observer_log::{Failure, Refusal};
 
 thread_local! {
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
@@ -15,7 +17,29 @@ thread_local! {
 /// The error to throw: an `Error` named `JournalFold`, whose message is the JSON text of code and details. Names in it may hold
 /// unpaired surrogates, which only an escape carries unharmed.
 pub(super) fn thrown(error: Error) -> JsValue {
-    let made = js_sys::Error::new(&encode::text(encode::error(&error)));
+    let mut out = encode::error_open(&error);
+    out.close_object();
+    named(out)
+}
+
+/// The same of a failure of the observer log, with the failure as its specification has it.
+pub(super) fn thrown_failure(error: &Error, failure: &Failure) -> JsValue {
+    let mut out = encode::error_open(error);
+    failure.write(out.name(b"failure"));
+    out.close_object();
+    named(out)
+}
+
+/// The same of a refusal of the observer log's aggregate.
+pub(super) fn thrown_refusal(refusal: &Refusal) -> JsValue {
+    let mut out = encode::error_open(&Error::from(*refusal));
+    refusal.write(out.name(b"refusal"));
+    out.close_object();
+    named(out)
+}
+
+fn named(out: Writer) -> JsValue {
+    let made = js_sys::Error::new(&encode::text(out.into_bytes()));
     made.set_name("JournalFold");
     made.into()
 }

@@ -47,6 +47,11 @@ impl Inbox {
         all.get(start..end).unwrap_or_default()
     }
 
+    /// `count` unsigned numbers from the beginning.
+    pub(super) fn words(&self, count: usize) -> &[u64] {
+        self.words.get(..count).unwrap_or_default()
+    }
+
     /// `count` seqs from the beginning.
     pub(super) fn seqs(&self, count: usize) -> &[i64] {
         bytemuck::cast_slice(self.words.get(..count).unwrap_or_default())

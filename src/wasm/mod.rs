@@ -14,6 +14,8 @@ mod encode;
 mod errors;
 mod inbox;
 mod objects;
+mod observer_log;
+mod protocol;
 #[cfg(feature = "test-exports")]
 mod testing;
 

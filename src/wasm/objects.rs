@@ -6,15 +6,21 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::JsValue;
 
 use super::errors::thrown;
+use super::protocol::Machine;
 use crate::deferred_clock::rebuild::{Rebuild, Verification};
 use crate::deferred_clock::RunFold;
 use crate::error::{Code, Error};
+use crate::observer_log::rebuild::Rebuild as StreamRebuild;
+use crate::observer_log::Live;
 
 /// One object.
 pub(super) enum Object {
     Run(Box<RunFold>),
     Rebuild(Box<Rebuild>),
     Verification(Box<Verification>),
+    Live(Box<Live>),
+    Machine(Box<Machine>),
+    StreamRebuild(Box<StreamRebuild>),
 }
 
 #[derive(Default)]
@@ -83,6 +89,33 @@ pub(super) fn verification<T>(
 ) -> Result<T, JsValue> {
     with(number, |object| match object {
         Some(Object::Verification(verification)) => call(verification),
+        _ => gone(),
+    })
+}
+
+/// Calls something of a live aggregate.
+pub(super) fn live<T>(number: u32, call: impl FnOnce(&mut Live) -> Result<T, Error>) -> Result<T, JsValue> {
+    with(number, |object| match object {
+        Some(Object::Live(live)) => call(live),
+        _ => gone(),
+    })
+}
+
+/// Calls something of a machine of the observer log's protocol.
+pub(super) fn machine<T>(number: u32, call: impl FnOnce(&mut Machine) -> Result<T, Error>) -> Result<T, JsValue> {
+    with(number, |object| match object {
+        Some(Object::Machine(machine)) => call(machine),
+        _ => gone(),
+    })
+}
+
+/// Calls something of the verification of a stream.
+pub(super) fn stream_rebuild<T>(
+    number: u32,
+    call: impl FnOnce(&mut StreamRebuild) -> Result<T, Error>,
+) -> Result<T, JsValue> {
+    with(number, |object| match object {
+        Some(Object::StreamRebuild(rebuild)) => call(rebuild),
         _ => gone(),
     })
 }
