@@ -26,6 +26,7 @@ pub mod journal;
 pub mod json;
 pub mod names;
 pub mod observer_log;
+mod sort;
 
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;

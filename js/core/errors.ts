@@ -77,6 +77,51 @@ export interface ErrorDetails {
   readonly table?: string
   /** The column concerned, as the store names it. */
   readonly column?: string
+  /** Of the observer log: the failure as the log's format spells it. */
+  readonly failure?: FailureDetails
+  /** Of the observer log: why the aggregate refused a request. */
+  readonly refusal?: RefusalDetails
+  /** Of the observer log: how far a restore had come, `foldedFrom` in decimal. */
+  readonly restore?: { readonly hint?: string; readonly foldedFrom?: string }
+  /** Of the observer log: arms that fired in earlier appends, found out before this change failed. They are to be reported. */
+  readonly publications?: readonly {
+    readonly conversationId: bigint
+    readonly refusedEpoch: bigint
+    readonly observerProgress: bigint
+  }[]
+}
+
+/** A failure of the observer log as its format spells it: a kind, and the numbers it goes with as decimal text. */
+export interface FailureDetails {
+  readonly kind:
+    | "json"
+    | "schema_version"
+    | "sequence"
+    | "assigned_sequence"
+    | "corrupt_row"
+    | "append_misuse"
+    | "append_unresolved"
+    | "store"
+    | "answer"
+  /** The version found. */
+  readonly version?: number
+  readonly expected?: string
+  readonly actual?: string
+  readonly sequence?: string
+  /** Of a store: what it answered. */
+  readonly name?: "sequence_conflict" | "value_conflict" | "outcome_unknown" | "failed"
+  /** Why the aggregate refused the row. */
+  readonly reason?: RefusalDetails
+  /** What the caller of an append got wrong. */
+  readonly misuse?: "snapshot_missing" | "snapshot_not_due" | "row_is_snapshot" | "snapshot_is_another_row"
+  readonly wanted?: string
+  readonly given?: string
+}
+
+/** Why an aggregate refused, as the log's format spells it: a kind, and numbers as decimal text. */
+export interface RefusalDetails {
+  readonly kind: string
+  readonly [name: string]: string
 }
 
 /** A reference of the journal that the store does not join. */

@@ -7,12 +7,12 @@
 import { memoryBuffer, type Glue } from "./engine.js"
 import { invalid } from "./errors.js"
 
-const encoder = new TextEncoder()
+export const encoder = new TextEncoder()
 
 /** Most bytes that can be written at once. */
 const maxBytes = 2 ** 31
 /** UTF-16 units of a text from which on its bytes are counted first, rather than three of them allowed for each unit. */
-const countedUnits = 2 ** 24
+export const countedUnits = 2 ** 24
 
 /** Memory of at least `capacity` bytes, as a view that holds until the next call into the module. */
 export function inbox(module: Glue, capacity: number): Uint8Array {
@@ -70,6 +70,12 @@ export function writeBytes(module: Glue, parts: readonly Uint8Array[]): void {
   }
 }
 
+/** Writes 64-bit numbers. */
+export function writeWords(module: Glue, words: BigUint64Array): void {
+  const { buffer, byteOffset } = inbox(module, words.byteLength)
+  new BigUint64Array(buffer, byteOffset, words.length).set(words)
+}
+
 const unpaired = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 
 /**
@@ -90,74 +96,8 @@ function isEscaped(text: string, place: number): boolean {
   return backslashes % 2 === 1
 }
 
-/** Entries of one page on their way in. */
-export interface PageRows {
-  readonly seqs: BigInt64Array
-  readonly types: Uint8Array
-  readonly texts: readonly string[]
-  /** How many of them are used. */
-  readonly count: number
-}
-
-/** Writes a page of text rows (seqs, ends, types, payloads) and says how many bytes the payloads took. */
-export function writePage(module: Glue, rows: PageRows): number {
-  const { count, texts } = rows
-  const joined = texts.join("")
-  const head = count * 13
-  let into = inbox(module, head + mostBytes(joined))
-  const ends = new Uint32Array(count)
-  let length: number
-  if (joined.isWellFormed()) {
-    length = encoder.encodeInto(joined, into.subarray(head)).written
-    let end = 0
-    if (length === joined.length) {
-      // As many bytes as UTF-16 units: it is all ASCII, and lengths are byte lengths.
-      for (let row = 0; row < count; row++) ends[row] = end += (texts[row] as string).length
-    } else {
-      for (let row = 0; row < count; row++) ends[row] = end += byteLength(texts[row] as string)
-    }
-  } else {
-    const safe = texts.map(wellFormedJson)
-    into = inbox(module, head + safe.reduce((sum, text) => sum + mostBytes(text), 0))
-    length = 0
-    for (let row = 0; row < count; row++) {
-      length += encoder.encodeInto(safe[row] as string, into.subarray(head + length)).written
-      ends[row] = length
-    }
-  }
-  writeHead(into, count, rows.seqs, ends, rows.types)
-  return length
-}
-
-/** Writes a page that is bytes already. */
-export function writeBytePage(
-  module: Glue,
-  bytes: Uint8Array,
-  ends: Uint32Array,
-  seqs: BigInt64Array,
-  types: Uint8Array
-): void {
-  const head = seqs.length * 13
-  const into = inbox(module, head + bytes.byteLength)
-  writeHead(into, seqs.length, seqs, ends, types)
-  into.set(bytes, head)
-}
-
-function writeHead(
-  into: Uint8Array,
-  count: number,
-  seqs: BigInt64Array,
-  ends: Uint32Array,
-  types: Uint8Array
-): void {
-  const { buffer, byteOffset } = into
-  new BigInt64Array(buffer, byteOffset, count).set(seqs.subarray(0, count))
-  new Uint32Array(buffer, byteOffset + count * 8, count).set(ends.subarray(0, count))
-  into.set(types.subarray(0, count), count * 12)
-}
-
 /** Bytes of a text's UTF-8, unpaired surrogates as U+FFFD. */
-function byteLength(text: string): number {
+export function byteLength(text: string): number {
   let bytes = text.length
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at)

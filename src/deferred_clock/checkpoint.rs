@@ -166,8 +166,8 @@ impl Fold {
         let (Some(deferred), Some(due_at_ms), Some(completed_at)) = (name(deferred), time(due), stamp(completed)) else {
             return Ok(false);
         };
-        let key = Key { flow: &flow, execution: &execution, name: &clock };
-        self.add_clock(key, NewClock { deferred_name: &deferred, due_at_ms, completed_at }, true)?;
+        let owner = self.owner(&flow, &execution)?;
+        self.add_clock_of(owner, &clock, NewClock { deferred_name: &deferred, due_at_ms, completed_at }, true)?;
         Ok(true)
     }
 
@@ -200,8 +200,8 @@ impl Fold {
             (Some(_), None) => return Ok(false),
         };
         let exit_gap = if exit == Recorded::Absent { DigestGap::Absent } else { DigestGap::None };
-        let key = Key { flow: &flow, execution: &execution, name: &deferred };
-        self.add_deferred(key, NewDeferred { completed_at, consumed_at, exit, exit_gap, metadata }, true)?;
+        let owner = self.owner(&flow, &execution)?;
+        self.add_deferred_of(owner, &deferred, NewDeferred { completed_at, consumed_at, exit, exit_gap, metadata }, true)?;
         Ok(true)
     }
 

@@ -10,6 +10,7 @@
 //! - [`rebuild`]: every run against the stored rows.
 
 pub mod checkpoint;
+mod opening;
 pub mod rebuild;
 pub mod reduce;
 pub mod run;

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::state::{DigestGap, Fold, Key, NewClock, NewDeferred, Recorded, Stamp};
+use super::opening::Owner;
+use super::state::{DigestGap, Fold, NewClock, NewDeferred, Recorded, Stamp};
 use crate::digest::from_hex;
 use crate::error::{Code, Error};
-use crate::json::{members, Raw, RawText, SyntaxError};
+use crate::json::{members, members_behind, Raw, RawText, SyntaxError};
 
 /// The four types of entry that this fold asks for. Their numbers are the type codes of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,13 +154,16 @@ impl Fold {
 
     fn clock_scheduled(&mut self, payload: &[u8]) -> Result<Outcome, Refusal> {
         const WANTED: [&[u8]; 5] = [b"flowName", b"executionId", b"clockName", b"deferredName", b"dueAtMs"];
-        let Some([flow, execution, clock, deferred, due]) = members(payload, &WANTED)? else { return Ok(NOT_A_RECORD) };
-        let (Some(names), Some(deferred), Some(due_at_ms)) = (names(flow, execution, clock), name(deferred), time(due))
+        let Some(Found { named, members: [_, _, clock, deferred, due] }) = self.find(payload, &WANTED)? else {
+            return Ok(NOT_A_RECORD);
+        };
+        let (Some(named), Some(clock), Some(deferred), Some(due_at_ms)) = (named, name(clock), name(deferred), time(due))
         else {
             return Ok(FIELD_REFUSED);
         };
+        let owner = self.keep_owner(payload, named)?;
         let row = NewClock { deferred_name: &deferred, due_at_ms, completed_at: Stamp::NONE };
-        Ok(if self.add_clock(names.key(), row, false)? {
+        Ok(if self.add_clock_of(owner, &clock, row, false)? {
             Outcome::Applied
         } else {
             Outcome::Ignored(Reason::AlreadyScheduled)
@@ -168,11 +172,14 @@ impl Fold {
 
     fn clock_completed(&mut self, payload: &[u8]) -> Result<Outcome, Refusal> {
         const WANTED: [&[u8]; 4] = [b"flowName", b"executionId", b"clockName", b"completedAtMs"];
-        let Some([flow, execution, clock, completed]) = members(payload, &WANTED)? else { return Ok(NOT_A_RECORD) };
-        let (Some(names), Some(completed_at_ms)) = (names(flow, execution, clock), time(completed)) else {
+        let Some(Found { named, members: [_, _, clock, completed] }) = self.find(payload, &WANTED)? else {
+            return Ok(NOT_A_RECORD);
+        };
+        let (Some(named), Some(clock), Some(completed_at_ms)) = (named, name(clock), time(completed)) else {
             return Ok(FIELD_REFUSED);
         };
-        Ok(match self.clock_mut(names.key()) {
+        let clock = self.find_owner(payload, &named).and_then(|owner| self.clock_of(owner, &clock));
+        Ok(match clock {
             None => Outcome::Ignored(Reason::NothingToComplete),
             Some(clock) if !clock.completed_at.is_none() => Outcome::Ignored(Reason::AlreadyCompleted),
             Some(clock) => {
@@ -185,10 +192,10 @@ impl Fold {
     fn deferred_completed(&mut self, payload: &[u8]) -> Result<Outcome, Refusal> {
         const WANTED: [&[u8]; 6] =
             [b"flowName", b"executionId", b"deferredName", b"completedAtMs", b"exitDigest", b"metadataDigest"];
-        let Some([flow, execution, deferred, completed, exit, metadata]) = members(payload, &WANTED)? else {
+        let Some(Found { named, members: [_, _, deferred, completed, exit, metadata] }) = self.find(payload, &WANTED)? else {
             return Ok(NOT_A_RECORD);
         };
-        let Some(names) = names(flow, execution, deferred) else { return Ok(FIELD_REFUSED) };
+        let (Some(named), Some(deferred)) = (named, name(deferred)) else { return Ok(FIELD_REFUSED) };
         // A bad time leaves a completion without a stamp; a bad exit digest takes the metadata's along, not the other way round.
         let (exit, exit_gap, metadata) = match digest(exit) {
             Some(exit) => (Recorded::Digest(exit), DigestGap::None, recorded(metadata)),
@@ -202,7 +209,8 @@ impl Fold {
             exit_gap,
             metadata,
         };
-        Ok(if self.add_deferred(names.key(), row, false)? {
+        let owner = self.keep_owner(payload, named)?;
+        Ok(if self.add_deferred_of(owner, &deferred, row, false)? {
             Outcome::Applied
         } else {
             Outcome::Ignored(Reason::AlreadyCompleted)
@@ -211,11 +219,14 @@ impl Fold {
 
     fn deferred_consumed(&mut self, payload: &[u8]) -> Result<Outcome, Refusal> {
         const WANTED: [&[u8]; 4] = [b"flowName", b"executionId", b"deferredName", b"consumedAtMs"];
-        let Some([flow, execution, deferred, consumed]) = members(payload, &WANTED)? else { return Ok(NOT_A_RECORD) };
-        let (Some(names), Some(consumed_at_ms)) = (names(flow, execution, deferred), time(consumed)) else {
+        let Some(Found { named, members: [_, _, deferred, consumed] }) = self.find(payload, &WANTED)? else {
+            return Ok(NOT_A_RECORD);
+        };
+        let (Some(named), Some(deferred), Some(consumed_at_ms)) = (named, name(deferred), time(consumed)) else {
             return Ok(FIELD_REFUSED);
         };
-        Ok(match self.deferred_mut(names.key()) {
+        let deferred = self.find_owner(payload, &named).and_then(|owner| self.deferred_of(owner, &deferred));
+        Ok(match deferred {
             None => Outcome::Ignored(Reason::NothingToConsume),
             Some(deferred) if !deferred.consumed_at.is_none() => Outcome::Ignored(Reason::AlreadyConsumed),
             Some(deferred) => {
@@ -224,25 +235,70 @@ impl Fold {
             }
         })
     }
-}
 
-/// The three names of an address, borrowed from the payload unless escapes spell them.
-struct Names<'a> {
-    flow: Cow<'a, [u8]>,
-    execution: Cow<'a, [u8]>,
-    name: Cow<'a, [u8]>,
-}
-
-impl Names<'_> {
+    /// Judges a payload and finds the `wanted` members, of which the first two are flow and execution; `None` if it is no object.
     #[inline(always)]
-    fn key(&self) -> Key<'_> {
-        Key { flow: &self.flow, execution: &self.execution, name: &self.name }
+    fn find<'a, const N: usize>(
+        &self,
+        payload: &'a [u8],
+        wanted: &[&[u8]; N],
+    ) -> Result<Option<Found<'a, N>>, SyntaxError> {
+        if let Some((owner, length)) = self.opening().of(payload) {
+            let members = members_behind(payload, length, 2, wanted)?;
+            // A member that comes again counts in place of the one before.
+            if let [None, None, ..] = members.as_slice() {
+                return Ok(Some(Found { named: Some(Named::Known(owner)), members }));
+            }
+        }
+        Ok(members(payload, wanted)?.map(|members| {
+            let named = match members.as_slice() {
+                [flow, execution, ..] => name(*flow).zip(name(*execution)),
+                _ => None,
+            };
+            Found { named: named.map(|(flow, execution)| Named::Spelled(flow, execution)), members }
+        }))
     }
+
+    /// The flow and execution of an entry, interned.
+    #[inline(always)]
+    fn keep_owner(&mut self, payload: &[u8], named: Named<'_>) -> Result<Owner, Error> {
+        match named {
+            Named::Known(owner) => Ok(owner),
+            Named::Spelled(flow, execution) => {
+                let owner = self.owner(&flow, &execution)?;
+                self.opening_mut().remember(payload, &flow, &execution, owner);
+                Ok(owner)
+            }
+        }
+    }
+
+    /// The flow and execution of an entry, if any row or entry before named both.
+    #[inline(always)]
+    fn find_owner(&mut self, payload: &[u8], named: &Named<'_>) -> Option<Owner> {
+        match named {
+            Named::Known(owner) => Some(*owner),
+            Named::Spelled(flow, execution) => {
+                let owner = self.known_owner(flow, execution)?;
+                self.opening_mut().remember(payload, flow, execution, owner);
+                Some(owner)
+            }
+        }
+    }
+
 }
 
-#[inline(always)]
-fn names<'a>(flow: Option<Raw<'a>>, execution: Option<Raw<'a>>, last: Option<Raw<'a>>) -> Option<Names<'a>> {
-    Some(Names { flow: name(flow)?, execution: name(execution)?, name: name(last)? })
+/// What a payload has of what was wanted.
+struct Found<'a, const N: usize> {
+    /// Flow and execution, when both are names.
+    named: Option<Named<'a>>,
+    /// Every member wanted; the first two only where they had to be read.
+    members: [Option<Raw<'a>>; N],
+}
+
+/// The flow and execution of an entry: known from the entry before, or borrowed from the payload unless escapes spell them.
+enum Named<'a> {
+    Known(Owner),
+    Spelled(Cow<'a, [u8]>, Cow<'a, [u8]>),
 }
 
 /// A name: any text that is not empty. No trimming, no normalisation.

@@ -1,7 +1,9 @@
 //! The state of the fold: clock rows and completion rows, each in the order in which they first appeared.
 
+use super::opening::{Opening, Owner};
 use crate::digest::{Sha256Bytes, StateDigest};
 use crate::error::Error;
+use crate::sort::sort_by;
 use crate::names::{clear_rows, hash, too_large, Arena, Index, Interner, Span, Symbol};
 
 /// A time in milliseconds since 1970, 0 to 2^53-1, or none. Times are never compared with each other.
@@ -124,6 +126,7 @@ pub struct Fold {
     deferreds: Vec<Deferred>,
     clock_index: Index,
     deferred_index: Index,
+    opening: Opening,
 }
 
 /// A row's borrowed address.
@@ -137,21 +140,11 @@ pub struct Key<'a> {
     pub name: &'a [u8],
 }
 
-/// Where a row is, or would go.
-enum Slot {
-    Taken(u32),
-    Free(NewRow),
-}
 
-struct NewRow {
-    flow: Symbol,
-    execution: Symbol,
-    hash: u32,
-}
 
 #[inline(always)]
-fn address_hash(flow: Symbol, execution: Symbol, name: &[u8]) -> u32 {
-    hash(name, (u64::from(flow.0) << 32) | u64::from(execution.0))
+fn address_hash(owner: Owner, name: &[u8]) -> u32 {
+    hash(name, (u64::from(owner.flow.0) << 32) | u64::from(owner.execution.0))
 }
 
 impl Fold {
@@ -209,71 +202,91 @@ impl Fold {
         }
     }
 
+    /// How payloads begin.
+    #[inline(always)]
+    pub(super) fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// How payloads begin, to change it.
+    pub(super) fn opening_mut(&mut self) -> &mut Opening {
+        &mut self.opening
+    }
+
+    /// A flow and an execution, interned.
+    #[inline]
+    pub(super) fn owner(&mut self, flow: &[u8], execution: &[u8]) -> Result<Owner, Error> {
+        Ok(Owner { flow: self.flows.intern(flow)?, execution: self.executions.intern(execution)? })
+    }
+
+    /// A flow and an execution, if some row or entry named both.
+    #[inline]
+    pub(super) fn known_owner(&self, flow: &[u8], execution: &[u8]) -> Option<Owner> {
+        Some(Owner { flow: self.flows.find(flow)?, execution: self.executions.find(execution)? })
+    }
+
     /// The place of a clock in [`Fold::clocks`].
     #[inline]
     pub fn find_clock(&self, key: Key<'_>) -> Option<u32> {
-        let (flow, execution) = (self.flows.find(key.flow)?, self.executions.find(key.execution)?);
-        self.clock_at(flow, execution, key.name, address_hash(flow, execution, key.name))
+        let owner = self.known_owner(key.flow, key.execution)?;
+        self.clock_at(owner, key.name, address_hash(owner, key.name))
     }
 
     /// The place of a completion in [`Fold::deferreds`].
     #[inline]
     pub fn find_deferred(&self, key: Key<'_>) -> Option<u32> {
-        let (flow, execution) = (self.flows.find(key.flow)?, self.executions.find(key.execution)?);
-        self.deferred_at(flow, execution, key.name, address_hash(flow, execution, key.name))
+        let owner = self.known_owner(key.flow, key.execution)?;
+        self.deferred_at(owner, key.name, address_hash(owner, key.name))
     }
 
     #[inline(always)]
-    fn clock_at(&self, flow: Symbol, execution: Symbol, name: &[u8], hash: u32) -> Option<u32> {
-        self.clock_index.find(hash, |index| {
-            self.clocks.get(index as usize).is_some_and(|row| self.is_at(row.address, flow, execution, name))
-        })
+    fn clock_at(&self, owner: Owner, name: &[u8], hash: u32) -> Option<u32> {
+        self.clock_index
+            .find(hash, |index| self.clocks.get(index as usize).is_some_and(|row| self.is_at(row.address, owner, name)))
     }
 
     #[inline(always)]
-    fn deferred_at(&self, flow: Symbol, execution: Symbol, name: &[u8], hash: u32) -> Option<u32> {
-        self.deferred_index.find(hash, |index| {
-            self.deferreds.get(index as usize).is_some_and(|row| self.is_at(row.address, flow, execution, name))
-        })
+    fn deferred_at(&self, owner: Owner, name: &[u8], hash: u32) -> Option<u32> {
+        self.deferred_index
+            .find(hash, |index| self.deferreds.get(index as usize).is_some_and(|row| self.is_at(row.address, owner, name)))
     }
 
     #[inline(always)]
-    fn is_at(&self, address: Address, flow: Symbol, execution: Symbol, name: &[u8]) -> bool {
-        address.flow == flow && address.execution == execution && self.names.get(address.name) == name
+    fn is_at(&self, address: Address, owner: Owner, name: &[u8]) -> bool {
+        address.flow == owner.flow && address.execution == owner.execution && self.names.get(address.name) == name
     }
 
     /// The row of a clock, to change it.
-    #[inline]
-    pub(super) fn clock_mut(&mut self, key: Key<'_>) -> Option<&mut Clock> {
-        let index = self.find_clock(key)?;
+    #[inline(always)]
+    pub(super) fn clock_of(&mut self, owner: Owner, name: &[u8]) -> Option<&mut Clock> {
+        let index = self.clock_at(owner, name, address_hash(owner, name))?;
         self.clocks.get_mut(index as usize)
     }
 
     /// The row of a completion, to change it.
-    #[inline]
-    pub(super) fn deferred_mut(&mut self, key: Key<'_>) -> Option<&mut Deferred> {
-        let index = self.find_deferred(key)?;
+    #[inline(always)]
+    pub(super) fn deferred_of(&mut self, owner: Owner, name: &[u8]) -> Option<&mut Deferred> {
+        let index = self.deferred_at(owner, name, address_hash(owner, name))?;
         self.deferreds.get_mut(index as usize)
     }
 
     /// Adds a clock unless its address is taken; says whether it did. `replace` puts the values in the row that is there.
     #[inline]
-    pub(super) fn add_clock(&mut self, key: Key<'_>, row: NewClock<'_>, replace: bool) -> Result<bool, Error> {
-        let free = match self.clock_slot(key)? {
-            Slot::Free(free) => free,
-            Slot::Taken(index) if replace => {
+    pub(super) fn add_clock_of(&mut self, owner: Owner, name: &[u8], row: NewClock<'_>, replace: bool) -> Result<bool, Error> {
+        let hash = address_hash(owner, name);
+        if let Some(index) = self.clock_at(owner, name, hash) {
+            if replace {
                 let deferred_name = self.names.keep(row.deferred_name)?;
                 if let Some(clock) = self.clocks.get_mut(index as usize) {
                     clock.deferred_name = deferred_name;
                     clock.due_at_ms = row.due_at_ms;
                     clock.completed_at = row.completed_at;
                 }
-                return Ok(false);
             }
-            Slot::Taken(_) => return Ok(false),
-        };
+            return Ok(false);
+        }
         let index = next_index(self.clocks.len())?;
-        let address = Address { flow: free.flow, execution: free.execution, name: self.names.keep(key.name)? };
+        let address = Address { flow: owner.flow, execution: owner.execution, name: self.names.keep(name)? };
         let deferred_name = self.names.keep(row.deferred_name)?;
         self.clocks.push(Clock {
             address,
@@ -281,13 +294,13 @@ impl Fold {
             due_at_ms: row.due_at_ms,
             completed_at: row.completed_at,
         });
-        self.clock_index.insert(free.hash, index);
+        self.clock_index.insert(hash, index);
         Ok(true)
     }
 
     /// Adds a completion unless its address is taken; says whether it did. `replace` puts the values in the row that is there.
     #[inline]
-    pub(super) fn add_deferred(&mut self, key: Key<'_>, row: NewDeferred, replace: bool) -> Result<bool, Error> {
+    pub(super) fn add_deferred_of(&mut self, owner: Owner, name: &[u8], row: NewDeferred, replace: bool) -> Result<bool, Error> {
         let made = |address| Deferred {
             address,
             completed_at: row.completed_at,
@@ -296,40 +309,18 @@ impl Fold {
             exit_gap: row.exit_gap,
             metadata: row.metadata,
         };
-        let free = match self.deferred_slot(key)? {
-            Slot::Free(free) => free,
-            Slot::Taken(index) => {
-                if let (true, Some(deferred)) = (replace, self.deferreds.get_mut(index as usize)) {
-                    *deferred = made(deferred.address);
-                }
-                return Ok(false);
+        let hash = address_hash(owner, name);
+        if let Some(index) = self.deferred_at(owner, name, hash) {
+            if let (true, Some(deferred)) = (replace, self.deferreds.get_mut(index as usize)) {
+                *deferred = made(deferred.address);
             }
-        };
+            return Ok(false);
+        }
         let index = next_index(self.deferreds.len())?;
-        let address = Address { flow: free.flow, execution: free.execution, name: self.names.keep(key.name)? };
+        let address = Address { flow: owner.flow, execution: owner.execution, name: self.names.keep(name)? };
         self.deferreds.push(made(address));
-        self.deferred_index.insert(free.hash, index);
+        self.deferred_index.insert(hash, index);
         Ok(true)
-    }
-
-    #[inline(always)]
-    fn clock_slot(&mut self, key: Key<'_>) -> Result<Slot, Error> {
-        let (flow, execution) = (self.flows.intern(key.flow)?, self.executions.intern(key.execution)?);
-        let hash = address_hash(flow, execution, key.name);
-        Ok(match self.clock_at(flow, execution, key.name, hash) {
-            Some(index) => Slot::Taken(index),
-            None => Slot::Free(NewRow { flow, execution, hash }),
-        })
-    }
-
-    #[inline(always)]
-    fn deferred_slot(&mut self, key: Key<'_>) -> Result<Slot, Error> {
-        let (flow, execution) = (self.flows.intern(key.flow)?, self.executions.intern(key.execution)?);
-        let hash = address_hash(flow, execution, key.name);
-        Ok(match self.deferred_at(flow, execution, key.name, hash) {
-            Some(index) => Slot::Taken(index),
-            None => Slot::Free(NewRow { flow, execution, hash }),
-        })
     }
 
     /// The digest of the state over its rows as the tables hold them: clocks whole, completions by address and stamps.
@@ -367,9 +358,9 @@ impl Fold {
     /// The canonical bytes of every row, as [`Fold::digest`] takes them, sorted by address: clocks, then completions.
     pub fn canonical_rows(&self) -> impl Iterator<Item = Vec<u8>> + '_ {
         let mut clocks: Vec<&Clock> = self.clocks.iter().collect();
-        clocks.sort_unstable_by_key(|clock| self.key(clock.address));
+        sort_by(&mut clocks, |one, other| self.key(one.address).cmp(&self.key(other.address)));
         let mut deferreds: Vec<&Deferred> = self.deferreds.iter().collect();
-        deferreds.sort_unstable_by_key(|deferred| self.key(deferred.address));
+        sort_by(&mut deferreds, |one, other| self.key(one.address).cmp(&self.key(other.address)));
         let clocks = clocks.into_iter().map(|clock| {
             let mut bytes = Vec::new();
             self.clock_bytes(clock, &mut bytes);
@@ -418,6 +409,7 @@ impl Fold {
         clear_rows(&mut self.deferreds);
         self.clock_index.clear();
         self.deferred_index.clear();
+        self.opening.clear();
     }
 }
 

@@ -37,7 +37,15 @@ impl Bound {
         if up_to.is_finite() {
             Ok(Bound(up_to))
         } else {
-            Err(Error::new(Code::BoundInvalid, "a finite number", up_to.to_string()))
+            // Spelled here, because the standard library's spelling of doubles would be 15 KB of the module.
+            let found = if up_to.is_nan() {
+                "NaN"
+            } else if up_to > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            };
+            Err(Error::new(Code::BoundInvalid, "a finite number", found))
         }
     }
 
@@ -55,6 +63,7 @@ impl Bound {
 
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+        // As JavaScript spells it: the module has that at hand already.
+        f.write_str(ryu_js::Buffer::new().format_finite(self.0))
     }
 }

@@ -34,6 +34,15 @@ impl<'a> Page<'a> {
     /// Framing is by length alone: nothing inside a payload can shift its neighbours. Parts that do not fit together are
     /// [`Code::PageMalformed`]; a negative seq is [`Code::SeqInvalid`].
     pub fn new(bytes: &'a [u8], ends: &'a [u32], seqs: &'a [i64], types: &'a [u8]) -> Result<Self, Error> {
+        let mut page = Self::of_texts(bytes, ends, seqs, types)?;
+        // A single pass over all of it costs less than one over each, but joins what was cut inside a character.
+        let starts_character = |end: &u32| bytes.get(*end as usize).is_none_or(|byte| byte & 0xc0 != 0x80);
+        page.utf8 = first_invalid_utf8(bytes).is_none() && ends.iter().all(starts_character);
+        Ok(page)
+    }
+
+    /// A page whose payloads the caller knows to be UTF-8, each by itself, because it encoded them. Framing is checked as in [`Page::new`].
+    pub fn of_texts(bytes: &'a [u8], ends: &'a [u32], seqs: &'a [i64], types: &'a [u8]) -> Result<Self, Error> {
         let malformed = |expected: String, found: String| Err(Error::new(Code::PageMalformed, expected, found));
         if ends.len() != seqs.len() || ends.len() != types.len() {
             return malformed(
@@ -42,13 +51,11 @@ impl<'a> Page<'a> {
             );
         }
         let mut last = 0;
-        let mut cut_inside_character = false;
         for &end in ends {
             if end < last {
                 return malformed("ends that do not descend".into(), format!("{end} after {last}"));
             }
             last = end;
-            cut_inside_character |= bytes.get(end as usize).is_some_and(|byte| byte & 0xc0 == 0x80);
         }
         if last as usize != bytes.len() {
             return malformed(format!("a last end of {}", bytes.len()), last.to_string());
@@ -56,7 +63,7 @@ impl<'a> Page<'a> {
         if let Some(negative) = seqs.iter().find(|seq| **seq < 0) {
             return Err(Error::new(Code::SeqInvalid, "a seq from 0 to 2^63-1", negative.to_string()));
         }
-        Ok(Page { bytes, ends, seqs, types, utf8: !cut_inside_character && first_invalid_utf8(bytes).is_none() })
+        Ok(Page { bytes, ends, seqs, types, utf8: true })
     }
 
     /// How many entries there are.

@@ -9,15 +9,19 @@
 //!
 //! Input is UTF-8 that has been validated already (see [`first_invalid_utf8`]); bytes of 0x80 and above are not looked at again.
 
+mod block;
 mod number;
 mod reader;
 mod scan;
 mod text;
+mod utf16;
 mod write;
 
 pub use number::{nearest_double, safe_integer, MAX_SAFE_INTEGER};
-pub use reader::{members, Cursor, Reader};
+pub use reader::{members, members_behind, Cursor, Reader};
+pub use scan::begins_with;
 pub use text::RawText;
+pub use utf16::append_utf8;
 pub use write::{write_double, write_integer, write_text, Writer};
 
 use core::fmt;
@@ -83,5 +87,9 @@ impl<'a> Raw<'a> {
 
 /// Where `bytes` stop being UTF-8: the offset of the first byte that is no part of it, or `None` when all is well.
 pub fn first_invalid_utf8(bytes: &[u8]) -> Option<usize> {
+    // Most text is ASCII throughout, and that can be told by vectors.
+    if bytes.chunks(64).all(|block| block.iter().fold(0, |all, byte| all | byte) < 0x80) {
+        return None;
+    }
     core::str::from_utf8(bytes).err().map(|error| error.valid_up_to())
 }

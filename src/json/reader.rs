@@ -36,8 +36,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Judges the next value to its end and gives it, unbuilt.
-    #[inline(always)]
+    #[inline(never)]
     pub fn value(&mut self) -> Result<Raw<'a>, SyntaxError> {
+        self.any_value()
+    }
+
+    #[inline(always)]
+    fn any_value(&mut self) -> Result<Raw<'a>, SyntaxError> {
         self.white();
         match self.peek() {
             Some(b'{') => self.container().map(Raw::Object),
@@ -61,7 +66,7 @@ impl<'a> Reader<'a> {
     /// The name of the next member, with the reader before its value; `None` behind the object's end.
     ///
     /// The caller reads the value before it asks for the next member.
-    #[inline]
+    #[inline(never)]
     pub fn member(&mut self, cursor: &mut Cursor) -> Result<Option<RawText<'a>>, SyntaxError> {
         if self.at_member(cursor)? {
             self.name().map(Some)
@@ -105,7 +110,7 @@ impl<'a> Reader<'a> {
     /// Whether a next element should follow, with the reader before it; `false` behind the array's end.
     ///
     /// The caller reads the value, which may turn out to be missing, before it asks for the next element.
-    #[inline]
+    #[inline(never)]
     pub fn element(&mut self, cursor: &mut Cursor) -> Result<bool, SyntaxError> {
         self.white();
         match self.peek() {
@@ -126,13 +131,25 @@ impl<'a> Reader<'a> {
     /// The names are WTF-8, each named once. Reading is fastest when members come in the order of `wanted`.
     #[inline]
     pub fn members<const N: usize>(&mut self, wanted: &[&[u8]; N]) -> Result<Option<[Option<Raw<'a>>; N]>, SyntaxError> {
-        let Some(mut cursor) = self.enter_object() else {
+        let Some(cursor) = self.enter_object() else {
             self.value()?;
             return Ok(None);
         };
         let mut found = [None; N];
+        self.rest(cursor, 0, wanted, &mut found)?;
+        Ok(Some(found))
+    }
+
+    /// Reads the rest of an object. One for all lists of names: where they differ, nothing is lost, and a copy for each was 30 KB.
+    #[inline(never)]
+    fn rest(
+        &mut self,
+        mut cursor: Cursor,
+        mut likely: usize,
+        wanted: &[&[u8]],
+        found: &mut [Option<Raw<'a>>],
+    ) -> Result<(), SyntaxError> {
         // Writers keep an order, so a member's place tells which one it is, nearly always.
-        let mut likely: usize = 0;
         while self.at_member(&mut cursor)? {
             let place = match wanted.get(likely) {
                 Some(name) if self.skip_name(name) => Some(likely),
@@ -141,7 +158,7 @@ impl<'a> Reader<'a> {
                     wanted.iter().position(|wanted| name.equals(wanted))
                 }
             };
-            let value = self.value()?;
+            let value = self.any_value()?;
             if let Some(place) = place {
                 if let Some(slot) = found.get_mut(place) {
                     *slot = Some(value);
@@ -149,7 +166,7 @@ impl<'a> Reader<'a> {
                 likely = place.wrapping_add(1);
             }
         }
-        Ok(Some(found))
+        Ok(())
     }
 
     /// Checks that nothing but white space follows.
@@ -185,7 +202,7 @@ impl<'a> Reader<'a> {
         self.text.get(from..self.at).unwrap_or_default()
     }
 
-    #[inline]
+    #[inline(never)]
     fn enter(&mut self, bracket: u8) -> Option<Cursor> {
         self.white();
         if self.peek() != Some(bracket) {
@@ -361,6 +378,22 @@ pub fn members<'a, const N: usize>(
 ) -> Result<Option<[Option<Raw<'a>>; N]>, SyntaxError> {
     let mut reader = Reader::new(text);
     let found = reader.members(wanted)?;
+    reader.end()?;
+    Ok(found)
+}
+
+/// Judges the rest of an object whose first members, `length` bytes of whole ones, are known already; gives the last value of each of the
+/// `wanted` members in the rest, of which the one at `likely` should come first.
+#[inline(always)]
+pub fn members_behind<'a, const N: usize>(
+    text: &'a [u8],
+    length: usize,
+    likely: usize,
+    wanted: &[&[u8]; N],
+) -> Result<[Option<Raw<'a>>; N], SyntaxError> {
+    let mut reader = Reader { text, at: length };
+    let mut found = [None; N];
+    reader.rest(Cursor { first: false }, likely, wanted, &mut found)?;
     reader.end()?;
     Ok(found)
 }

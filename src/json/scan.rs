@@ -1,7 +1,10 @@
 //! The byte level: where a text, a number or a run of white space ends.
 //!
-//! Stretches of texts are looked at eight bytes at a time: names and digests are short, and this is where most of a fold's
-//! time goes. Sixteen at a time, by vectors or by two words, took half as long again.
+//! Stretches of texts are looked at eight bytes at a time: names are short, and this is where most of a fold's time goes. Sixteen at a
+//! time, by vectors or by two words, took half as long again. What has gone on for some words is likely to go on: it is passed over in
+//! blocks.
+
+use super::block::{has_special, BLOCK};
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
@@ -10,7 +13,7 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 /// character; the length of `text` if there is none.
 #[inline(always)]
 pub(super) fn plain_end(text: &[u8], from: usize) -> usize {
-    first(text, from, specials, special)
+    first(text, from, specials, special, true)
 }
 
 /// The first position at or after `from` that `JSON.stringify` may not leave as it stands: what ends a plain stretch, and
@@ -18,7 +21,7 @@ pub(super) fn plain_end(text: &[u8], from: usize) -> usize {
 #[inline(always)]
 pub(super) fn verbatim_end(text: &[u8], from: usize) -> usize {
     let surrogate = |word: u64| zeros(word ^ ONES.wrapping_mul(0xed));
-    first(text, from, |word| specials(word) | surrogate(word), |byte| special(byte) || byte == 0xed)
+    first(text, from, |word| specials(word) | surrogate(word), |byte| special(byte) || byte == 0xed, false)
 }
 
 /// Whether two stretches are the same, and nothing in them ends a plain one: then the name they spell is the same.
@@ -36,9 +39,20 @@ pub(super) fn same_and_plain(one: &[u8], other: &[u8]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other && !special(*one))
 }
 
+/// Whether `text` begins with `beginning`.
+#[inline(always)]
+pub fn begins_with(text: &[u8], beginning: &[u8]) -> bool {
+    let Some(text) = text.get(..beginning.len()) else { return false };
+    if let (Some(one_end), Some(other_end)) = (text.last_chunk::<8>(), beginning.last_chunk::<8>()) {
+        // The end tells most names apart.
+        return one_end == other_end && text.as_chunks::<8>().0 == beginning.as_chunks::<8>().0;
+    }
+    text == beginning
+}
+
 /// Both predicates say the same; the one over eight bytes gives a word whose lowest set bit lies in the first hit.
 #[inline(always)]
-fn first(text: &[u8], from: usize, in_eight: impl Fn(u64) -> u64, in_one: impl Fn(u8) -> bool) -> usize {
+fn first(text: &[u8], from: usize, in_eight: impl Fn(u64) -> u64, in_one: impl Fn(u8) -> bool, by_blocks: bool) -> usize {
     let mut at = from;
     while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let hits = in_eight(u64::from_le_bytes(*chunk));
@@ -46,9 +60,25 @@ fn first(text: &[u8], from: usize, in_eight: impl Fn(u64) -> u64, in_one: impl F
             return at.wrapping_add((hits.trailing_zeros() >> 3) as usize);
         }
         at = at.wrapping_add(8);
+        if by_blocks && at.wrapping_sub(from) == WORDS_BEFORE_BLOCKS * 8 {
+            at = blocks_end(text, at);
+        }
     }
     while text.get(at).is_some_and(|&byte| !in_one(byte)) {
         at = at.wrapping_add(1);
+    }
+    at
+}
+
+/// Words after which a stretch is long.
+const WORDS_BEFORE_BLOCKS: usize = 4;
+
+/// The beginning of the first block at or after `from` that has a special byte, or is not whole.
+#[inline(never)]
+fn blocks_end(text: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while text.get(at..).and_then(|rest| rest.first_chunk()).is_some_and(|block| !has_special(block)) {
+        at = at.wrapping_add(BLOCK);
     }
     at
 }
@@ -59,7 +89,7 @@ fn special(byte: u8) -> bool {
 }
 
 #[inline(always)]
-fn specials(word: u64) -> u64 {
+pub(super) fn specials(word: u64) -> u64 {
     // Exchanging 0x20 and 0x22 puts the quote next to the control characters, so that one comparison finds them all. A borrow
     // can only make a byte above a hit look like one, and only the first is used; a byte of 0x80 and above never does.
     let quote_and_controls = (word ^ ONES.wrapping_mul(0x02)).wrapping_sub(ONES.wrapping_mul(0x21)) & !word & HIGHS;

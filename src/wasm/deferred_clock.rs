@@ -77,23 +77,30 @@ pub fn run_begin_from(number: u32, length: usize) -> Result<(), JsValue> {
     objects::run(number, |run| inbox::with(|inbox| run.begin_from(inbox.bytes(0, length))))
 }
 
-/// Folds a page from the inbox: `rows` seqs (8 bytes each), ends (4), types (1), then `length` bytes of payloads.
+/// Folds a page from the inbox: `rows` seqs (8 bytes each), ends (4), types (1), then `length` bytes of payloads. `utf8` says that the
+/// host encoded each payload as UTF-8 itself, so that nobody need look.
 #[wasm_bindgen]
-pub fn run_push(number: u32, rows: usize, length: usize) -> Result<(), JsValue> {
-    objects::run(number, |run| with_page(rows, length, |page| run.push(page)))
+pub fn run_push(number: u32, rows: usize, length: usize, utf8: bool) -> Result<(), JsValue> {
+    objects::run(number, |run| with_page(rows, length, utf8, |page| run.push(page)))
 }
 
 /// Folds entries of a page in the order given and checks no order.
 #[wasm_bindgen]
-pub fn run_reduce(number: u32, rows: usize, length: usize) -> Result<(), JsValue> {
-    objects::run(number, |run| with_page(rows, length, |page| run.reduce(page)))
+pub fn run_reduce(number: u32, rows: usize, length: usize, utf8: bool) -> Result<(), JsValue> {
+    objects::run(number, |run| with_page(rows, length, utf8, |page| run.reduce(page)))
 }
 
-fn with_page<T>(rows: usize, length: usize, call: impl FnOnce(&Page<'_>) -> Result<T, Error>) -> Result<T, Error> {
+fn with_page<T>(
+    rows: usize,
+    length: usize,
+    utf8: bool,
+    call: impl FnOnce(&Page<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     inbox::with(|inbox| {
         let types = inbox.bytes(rows.saturating_mul(12), rows);
         let bytes = inbox.bytes(rows.saturating_mul(13), length);
-        call(&Page::new(bytes, inbox.ends(rows, rows), inbox.seqs(rows), types)?)
+        let page = if utf8 { Page::of_texts } else { Page::new };
+        call(&page(bytes, inbox.ends(rows, rows), inbox.seqs(rows), types)?)
     })
 }
 
@@ -230,10 +237,7 @@ fn baseline(text: &[u8]) -> Result<Vec<Baseline>, Error> {
         Ok(made.map(|made| all.push(made)).is_some())
     });
     match read {
-        Ok(true) => {
-            all.sort_by(|a, b| a.run_id.cmp(&b.run_id));
-            Ok(all)
-        }
+        Ok(true) => Ok(all),
         Ok(false) => Err(malformed("something else".into())),
         Err(error) => Err(malformed(error.to_string())),
     }
@@ -249,8 +253,8 @@ pub fn rebuild_begin_run(number: u32, id_length: usize) -> Result<(), JsValue> {
 
 /// Folds a page of the current run from the inbox, laid out as for [`run_push`].
 #[wasm_bindgen]
-pub fn rebuild_push(number: u32, rows: usize, length: usize) -> Result<(), JsValue> {
-    objects::rebuild(number, |rebuild| with_page(rows, length, |page| rebuild.push(page)))
+pub fn rebuild_push(number: u32, rows: usize, length: usize, utf8: bool) -> Result<(), JsValue> {
+    objects::rebuild(number, |rebuild| with_page(rows, length, utf8, |page| rebuild.push(page)))
 }
 
 /// Folds a page of the current run from the inbox as SQL assembles it: payloads, then lengths, seqs and types as lists.

@@ -4,10 +4,14 @@ use std::cell::RefCell;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::json::append_utf8;
+
 /// The buffer. Whole words, so that seqs and ends can be read where they stand.
 #[derive(Default)]
 pub(super) struct Inbox {
     words: Vec<u64>,
+    /// Kept for [`inbox_to_utf8`].
+    text: Vec<u8>,
 }
 
 thread_local! {
@@ -30,6 +34,61 @@ pub fn inbox(capacity: usize) -> *const u64 {
             inbox.words = vec![0; if words < KEPT_WORDS { words.next_power_of_two() } else { words }];
         }
         inbox.words.as_ptr()
+    })
+}
+
+/// Makes UTF-8 of UTF-16 that the host has written behind the head of a page of `rows` entries, at the next even place, and byte ends of
+/// the ends in units; says how many bytes it is. Nothing when there is an unpaired surrogate.
+#[wasm_bindgen]
+pub fn inbox_to_utf8(rows: usize, units: usize) -> Option<usize> {
+    let head = rows.saturating_mul(13);
+    INBOX.with_borrow_mut(|inbox| {
+        let mut text = std::mem::take(&mut inbox.text);
+        text.clear();
+        let all: &mut [u8] = bytemuck::cast_slice_mut(&mut inbox.words);
+        let start = head.saturating_add(head & 1);
+        let end = start.saturating_add(units.saturating_mul(2));
+        let unit_ends: &[u32] = bytemuck::cast_slice(all.get(rows.saturating_mul(8)..rows.saturating_mul(12))?);
+        let units: &[u16] = bytemuck::try_cast_slice(all.get(start..end)?).ok()?;
+        let mut ends = Vec::with_capacity(rows);
+        let mut from = 0;
+        for end in unit_ends.iter().copied() {
+            if !append_utf8(units.get(from..end as usize)?, &mut text) {
+                return None;
+            }
+            from = end as usize;
+            ends.push(u32::try_from(text.len()).ok()?);
+        }
+        all.get_mut(head..head.saturating_add(text.len()))?.copy_from_slice(&text);
+        let words: &mut [u32] = bytemuck::cast_slice_mut(&mut inbox.words);
+        let at = rows.saturating_mul(2);
+        words.get_mut(at..at.saturating_add(rows))?.copy_from_slice(&ends);
+        let length = text.len();
+        inbox.text = text;
+        Some(length)
+    })
+}
+
+/// Whether there is a U+FFFD in UTF-8 that the host has just written: what an encoder makes of an unpaired surrogate, and rare otherwise.
+#[wasm_bindgen]
+pub fn inbox_has_replacement(start: usize, length: usize) -> bool {
+    const FIRST: u8 = 0xef;
+    with(|inbox| {
+        let bytes = inbox.bytes(start, length);
+        // Whole blocks at once; hardly any has a byte that such a character begins with.
+        let mut at: usize = 0;
+        while let Some(block) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let block = block.get(..32).unwrap_or(block);
+            let end = at.saturating_add(block.len());
+            if block.iter().fold(false, |found, byte| found | (*byte == FIRST)) {
+                let reach = bytes.get(at..end.saturating_add(2).min(bytes.len())).unwrap_or_default();
+                if reach.windows(3).any(|three| three == "\u{fffd}".as_bytes()) {
+                    return true;
+                }
+            }
+            at = end;
+        }
+        false
     })
 }
 

@@ -42,14 +42,14 @@ pub(super) fn row(kind: u8, first: usize, second: usize) -> Result<Row, Error> {
     })
 }
 
-/// Reads the `count` rows in the inbox: sequences, then ends, then payloads of `length` bytes in all.
+/// Reads the `count` rows in the inbox, laid out as a page of entries whose types nobody looks at, with `length` bytes of payloads.
 pub(super) fn with_rows<T>(
     count: usize,
     length: usize,
     call: impl FnOnce(&Rows<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
     inbox::with(|inbox| {
-        let payloads = inbox.bytes(count.saturating_mul(12), length);
+        let payloads = inbox.bytes(count.saturating_mul(13), length);
         call(&Rows::new(payloads, inbox.ends(count, count), inbox.words(count))?)
     })
 }

@@ -114,8 +114,8 @@ describe("the tarball", () => {
   })
 })
 
-/** What the module weighed when this was last lowered, and five in a hundred. The aim is 100 KB. */
-const coreModuleCeiling = 182_000
+/** What the module weighed when the observer log's fold and protocol came to it, and three in a hundred. The aim is 100 KB. */
+const coreModuleCeiling = 212_000
 
 /** What every project prints. */
 const expected = { clocks: 3, verdict: "drift", rows: 3, digest, guard: false }

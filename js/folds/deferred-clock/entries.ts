@@ -1,13 +1,9 @@
 /** Entries on their way to pages: seqs and types as numbers, live payloads as text. */
 import { invalid, JournalFoldError } from "../../core/errors.js"
-import type { PageRows } from "../../core/inbox.js"
+import type { PageBuilder } from "../../core/pages.js"
 import { typeCodeOf } from "./names.js"
 import type { Entry, EntryText, Page, Seq } from "./types.js"
 
-/** Entries a page holds at most. More gains nothing, and the joined text of a page stays small. */
-const rowsAPage = 512
-/** UTF-16 units after which a page is full. */
-const unitsAPage = 1 << 20
 const maxSeq = 2n ** 63n - 1n
 
 /** A seq as a `bigint`; anything that is no whole number from 0 to 2^63-1 is `seq_invalid`. */
@@ -61,34 +57,14 @@ export function checkPage(page: Page): Page {
   throw invalid("page_malformed", "bytes: Uint8Array, ends: Uint32Array, seqs: BigInt64Array, types: Uint8Array", page)
 }
 
-/** Gathers text rows until a page is full. */
-export class PageBuilder implements PageRows {
-  readonly seqs = new BigInt64Array(rowsAPage)
-  readonly types = new Uint8Array(rowsAPage)
-  texts: string[] = []
-  count = 0
-  #units = 0
-
-  /** Adds an entry; `true` when the page is full and has to be taken away. */
-  add(entry: Entry | EntryText): boolean {
-    const { payloadText } = entry as EntryText
-    let text: string
-    if (typeof payloadText === "string") text = payloadText
-    else if (payloadText === undefined && "payload" in entry) text = jsonOf(entry.payload, "the payload")
-    else throw invalid("argument_invalid", "payloadText as text, or a payload", payloadText)
-    const row = this.count
-    this.seqs[row] = seqOf(entry.seq)
-    this.types[row] = typeCodeOf(entry.eventType)
-    this.texts.push(text)
-    this.count = row + 1
-    this.#units += text.length
-    return this.count === rowsAPage || this.#units >= unitsAPage
-  }
-
-  /** Forgets the rows, for the next page. */
-  clear(): void {
-    this.texts = []
-    this.count = 0
-    this.#units = 0
-  }
+/** Adds an entry to a page; `true` when the page is full and has to be taken away. */
+export function addEntry(page: PageBuilder, entry: Entry | EntryText): boolean {
+  let text: string
+  const { payloadText } = entry as EntryText
+  if (typeof payloadText === "string") text = payloadText
+  else if (payloadText === undefined && "payload" in entry) text = jsonOf(entry.payload, "the payload")
+  else throw invalid("argument_invalid", "payloadText as text, or a payload", payloadText)
+  const { seq } = entry
+  const small = typeof seq === "number" && Number.isSafeInteger(seq) && seq >= 0
+  return page.put(small ? seq : seqOf(seq), typeCodeOf(entry.eventType), text)
 }

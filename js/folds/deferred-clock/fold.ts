@@ -2,9 +2,10 @@
 import { call } from "../../core/engine.js"
 import { describe, invalid, JournalFoldError } from "../../core/errors.js"
 import { Handle } from "../../core/handle.js"
-import { writeBytePage, writeBytes, writeJson, writeName, writePage } from "../../core/inbox.js"
+import { writeBytes, writeJson, writeName } from "../../core/inbox.js"
 import { checkOptions } from "../../core/options.js"
-import { checkPage, isPage, jsonOf, PageBuilder, seqOf } from "./entries.js"
+import { withPageBuilder, writeBytePage, writePage, type PageBuilder } from "../../core/pages.js"
+import { addEntry, checkPage, isPage, jsonOf, seqOf } from "./entries.js"
 import { checkpointKey } from "./names.js"
 import type {
   CheckpointCheck,
@@ -78,12 +79,12 @@ export class Fold implements Disposable {
     feed(
       entries,
       this.#runId,
-      (page) => call((module) => module.run_push(this.#handle.number, page.count, writePage(module, page))),
+      (page) => call((module) => module.run_push(this.#handle.number, page.count, writePage(module, page), true)),
       ({ bytes, ends, seqs, types }) =>
         call((module) => {
           const { number } = this.#handle
           writeBytePage(module, bytes, ends, seqs, types)
-          module.run_push(number, seqs.length, bytes.byteLength)
+          module.run_push(number, seqs.length, bytes.byteLength, false)
         })
     )
   }
@@ -107,7 +108,7 @@ export class Fold implements Disposable {
     feed(
       entries,
       undefined,
-      (page) => call((module) => module.run_reduce(this.#handle.number, page.count, writePage(module, page))),
+      (page) => call((module) => module.run_reduce(this.#handle.number, page.count, writePage(module, page), true)),
       (page) => {
         throw invalid("argument_invalid", "an entry", page)
       }
@@ -177,32 +178,33 @@ export function feed(
 ): void {
   if (typeof entries !== "object" || entries === null) throw invalid("argument_invalid", "a page, or entries to iterate", entries)
   const all = Symbol.iterator in entries ? entries : [entries]
-  const builder = new PageBuilder()
-  const flush = (): void => {
-    if (builder.count === 0) return
-    try {
-      pushRows(builder)
-    } finally {
-      builder.clear()
-    }
-  }
-  try {
-    for (const entry of all) {
-      if (typeof entry !== "object" || entry === null) throw invalid("argument_invalid", "an entry", entry)
-      if (runId !== undefined && entry.runId !== undefined && entry.runId !== runId) {
-        throw invalid("argument_invalid", `entries of run ${describe(runId)}`, entry.runId, { runId })
+  withPageBuilder((builder) => {
+    const flush = (): void => {
+      if (builder.count === 0) return
+      try {
+        pushRows(builder)
+      } finally {
+        builder.clear()
       }
-      if (isPage(entry)) {
-        flush()
-        pushPage(checkPage(entry))
-      } else if (builder.add(entry)) flush()
     }
-  } catch (error) {
-    // What came before the entry that cannot be taken is folded all the same, so that a caller can go on from there.
+    try {
+      for (const entry of all) {
+        if (typeof entry !== "object" || entry === null) throw invalid("argument_invalid", "an entry", entry)
+        if (runId !== undefined && entry.runId !== undefined && entry.runId !== runId) {
+          throw invalid("argument_invalid", `entries of run ${describe(runId)}`, entry.runId, { runId })
+        }
+        if (isPage(entry)) {
+          flush()
+          pushPage(checkPage(entry))
+        } else if (addEntry(builder, entry)) flush()
+      }
+    } catch (error) {
+      // What came before the entry that cannot be taken is folded all the same, so that a caller can go on from there.
+      flush()
+      throw error
+    }
     flush()
-    throw error
-  }
-  flush()
+  })
 }
 
 /** Stages a run's checkpoints for the call that begins it. All are looked at before the first is staged. */

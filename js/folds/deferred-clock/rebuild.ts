@@ -2,8 +2,9 @@
 import { call } from "../../core/engine.js"
 import { invalid } from "../../core/errors.js"
 import { Handle } from "../../core/handle.js"
-import { writeBytePage, writeBytes, writeJson, writeName, writePage } from "../../core/inbox.js"
+import { writeBytes, writeJson, writeName } from "../../core/inbox.js"
 import { checkCount, checkOptions } from "../../core/options.js"
+import { writeBytePage, writePage } from "../../core/pages.js"
 import { contentDigest, type DigestFunction } from "../../digest.js"
 import { jsonOf } from "./entries.js"
 import { feed, stageFloors } from "./fold.js"
@@ -89,13 +90,17 @@ export class Rebuild implements Disposable {
     this.#digest = checked.digest ?? contentDigest
     if (typeof this.#digest !== "function") throw invalid("option_invalid", "digest as a function", checked.digest)
     const baseline = baselineText(checked.baseline)
+    const { strict, compareClocks, wholeStore, listDrift } = checked
+    for (const [name, value] of Object.entries({ strict, compareClocks, wholeStore, listDrift })) {
+      if (value !== undefined && typeof value !== "boolean") throw invalid("option_invalid", `${name} as true or false`, value)
+    }
     const settings = {
-      strict: checked.strict ?? false,
+      strict: strict ?? false,
       maxUnexplained: checkCount("maxUnexplained", checked.maxUnexplained),
       asOfMs: checkCount("asOfMs", checked.asOfMs),
-      compareClocks: checked.compareClocks ?? true,
-      wholeStore: checked.wholeStore ?? true,
-      unlistedDrift: checked.listDrift === false
+      compareClocks: compareClocks ?? true,
+      wholeStore: wholeStore ?? true,
+      unlistedDrift: listDrift === false
     }
     this.#handle = new Handle(call((module) => module.rebuild_new(settings, writeJson(module, baseline))))
   }
@@ -118,12 +123,12 @@ export class Rebuild implements Disposable {
     feed(
       entries,
       this.#runId,
-      (page) => call((module) => module.rebuild_push(this.#handle.number, page.count, writePage(module, page))),
+      (page) => call((module) => module.rebuild_push(this.#handle.number, page.count, writePage(module, page), true)),
       ({ bytes, ends, seqs, types }) =>
         call((module) => {
           const { number } = this.#handle
           writeBytePage(module, bytes, ends, seqs, types)
-          module.rebuild_push(number, seqs.length, bytes.byteLength)
+          module.rebuild_push(number, seqs.length, bytes.byteLength, false)
         })
     )
   }

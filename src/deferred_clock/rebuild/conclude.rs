@@ -9,6 +9,7 @@ use crate::deferred_clock::run::RunFold;
 use crate::deferred_clock::state::{canonical_deferred, DigestGap, Key, Recorded, Stamp};
 use crate::digest::fingerprint;
 use crate::error::Error;
+use crate::sort::sort_by;
 use crate::finding::{shown_integer, Class, Finding, Id};
 
 impl Rebuild {
@@ -59,7 +60,7 @@ impl Rebuild {
                 self.drift.push(Drift::missing_values(clock.run, clock.key.as_key(), &clock.values));
             }
         }
-        conflicts.sort_by_key(|(key, _)| *key);
+        sort_by(&mut conflicts, |(one, _), (other, _)| one.cmp(other));
         for (place, (key, group)) in conflicts.into_iter().enumerate() {
             let key = key.as_key();
             let mut finding = Finding::new(Id::ClockConflict).at_row(key.flow, key.execution, key.name);
@@ -147,7 +148,7 @@ impl Rebuild {
         let judges_all = self.options.whole_store && self.unfolded == 0 && !partial;
         let unexplained = self.ledger.unexplained();
         let mut drift = std::mem::take(&mut self.drift);
-        drift.sort_by(|a, b| a.order().cmp(&b.order()));
+        sort_by(&mut drift, |a, b| a.order().cmp(&b.order()));
         // Of one row there is one drift, however often it was answered.
         drift.dedup_by(|a, b| a.order() == b.order());
         if !judges_all {
@@ -168,7 +169,7 @@ impl Rebuild {
         }
 
         let mut ordered = std::mem::take(&mut self.findings);
-        ordered.sort_by_key(|(order, _)| *order);
+        sort_by(&mut ordered, |(one, _), (other, _)| one.cmp(other));
         ordered.dedup_by(|(a, _), (b, _)| a == b && a.stage == Stage::Completion);
         let mut findings: Vec<Finding> = ordered.into_iter().map(|(_, finding)| finding).collect();
         let refused = findings.iter().any(|finding| finding.id.class() != Class::Drift);

@@ -10,6 +10,7 @@ use super::{StoredClock, StoredCompletion, Wanted};
 use crate::deferred_clock::state::{Address, Fold, Key, Recorded, Stamp};
 use crate::digest::fingerprint;
 use crate::error::Error;
+use crate::sort::sort_by;
 
 /// A set of 128-bit fingerprints.
 #[derive(Debug, Default)]
@@ -232,7 +233,7 @@ impl Ledger {
             self.deferred_groups.add(print_of(deferred.key.as_key(), &mut buffer), record);
             named.extend(find_run(&deferred.key.execution));
         }
-        named.sort_unstable();
+        sort_by(&mut named, Ord::cmp);
         named.dedup();
         for run in named {
             let (clocks, deferreds) = self.own_rows(starts, run);
@@ -254,10 +255,10 @@ impl Ledger {
             }
         }
         for group in &mut self.clock_groups.all {
-            group.records.sort_by_key(|record| record.run);
+            sort_by(&mut group.records, |one, other| one.run.cmp(&other.run));
         }
         for group in &mut self.deferred_groups.all {
-            group.records.sort_by_key(|record| record.run);
+            sort_by(&mut group.records, |one, other| one.run.cmp(&other.run));
         }
         self.seen_clocks = vec![false; self.clock_groups.all.len()];
         self.stored = vec![None; self.deferred_groups.all.len()];
@@ -367,7 +368,7 @@ impl Ledger {
 
     /// How many stored completions nothing explains.
     pub(super) fn unexplained(&mut self) -> u64 {
-        self.unrecorded.sort_unstable();
+        sort_by(&mut self.unrecorded, Ord::cmp);
         self.unrecorded.dedup();
         self.unrecorded.iter().filter(|print| self.deferred_groups.place(**print).is_none()).count() as u64
     }

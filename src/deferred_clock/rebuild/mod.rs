@@ -31,6 +31,7 @@ use crate::error::{Code, Error};
 use crate::finding::{shown_integer, shown_text, Finding, Id};
 use crate::journal::{Floor, Page, Seq};
 use crate::names::{Arena, Span};
+use crate::sort::sort_by;
 
 /// What to check, beyond what is always checked.
 #[derive(Debug, Clone, Default)]
@@ -186,7 +187,7 @@ impl Rebuild {
     /// A machine that has seen nothing.
     pub fn new(mut options: Options) -> Self {
         // The runs come in this order.
-        options.baseline.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+        sort_by(&mut options.baseline, |a, b| a.run_id.cmp(&b.run_id));
         options.baseline.dedup_by(|a, b| a.run_id == b.run_id);
         Rebuild {
             options,
