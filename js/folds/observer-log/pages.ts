@@ -1,0 +1,65 @@
+/** Stored rows on their way to the module. */
+import { call, type Glue } from "../../core/engine.js"
+import { invalid } from "../../core/errors.js"
+import { withPageBuilder, writeBytePage, writePage, type PageBuilder } from "../../core/pages.js"
+import { smallOrU64 } from "./numbers.js"
+import { checkPayload } from "./rows.js"
+import type { RowPage, Rows, StoredRow } from "./types.js"
+
+/** Takes the rows that were just written: how many, and how many bytes their payloads have. */
+export type TakePage = (module: Glue, count: number, length: number) => void
+
+export function isRowPage(rows: StoredRow | RowPage | Rows): rows is RowPage {
+  return (rows as RowPage).bytes instanceof Uint8Array
+}
+
+/** Checks a page's parts, whose contents the module checks. */
+function checkRowPage(page: RowPage): RowPage {
+  const { bytes, ends, sequences } = page
+  if (ends instanceof Uint32Array && sequences instanceof BigUint64Array && ends.length === sequences.length) return page
+  throw invalid("page_malformed", "bytes: Uint8Array, and as many ends: Uint32Array as sequences: BigUint64Array", { bytes, ends, sequences })
+}
+
+/** Adds a row to a page; `true` when the page is full and has to be taken away. */
+export function addRow(page: PageBuilder, row: StoredRow): boolean {
+  if (typeof row !== "object" || row === null) throw invalid("argument_invalid", "a row with sequence and payload", row)
+  return page.put(smallOrU64(row.sequence, "a sequence"), 0, checkPayload(row.payload))
+}
+
+/** Hands a page of bytes to `take`. */
+export function handPage(page: RowPage, take: TakePage): void {
+  const { bytes, ends, sequences } = checkRowPage(page)
+  call((module) => {
+    writeBytePage(module, bytes, ends, sequences)
+    take(module, sequences.length, bytes.byteLength)
+  })
+}
+
+/** Hands rows to `take` page by page. */
+export function handRows(rows: Rows, take: TakePage): void {
+  if (typeof rows !== "object" || rows === null) throw invalid("argument_invalid", "a page, or rows to iterate", rows)
+  if (isRowPage(rows)) return handPage(rows, take)
+  withPageBuilder((page) => {
+    const flush = (): void => {
+      if (page.count === 0) return
+      try {
+        call((module) => take(module, page.count, writePage(module, page)))
+      } finally {
+        page.clear()
+      }
+    }
+    try {
+      for (const row of rows) {
+        if (typeof row === "object" && row !== null && isRowPage(row)) {
+          flush()
+          handPage(row, take)
+        } else if (addRow(page, row)) flush()
+      }
+    } catch (error) {
+      // What came before the row that cannot be taken is folded all the same, so that a caller can go on from there.
+      flush()
+      throw error
+    }
+    flush()
+  })
+}
