@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::path::PathBuf;
 
 use journal_fold::json::Writer;
 use journal_fold::observer_log::aggregate::Pair;
@@ -15,14 +13,12 @@ use journal_fold::observer_log::restore::Restore;
 use journal_fold::observer_log::{cadence, Aggregate, Failure, Fold, Live, Refusal, Row, RowReader};
 use serde_json::{json, Value};
 use sha2::{Digest as _, Sha256};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::drive;
 use crate::observer_log_store::Store;
-
-pub fn read_file(name: &str) -> Value {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
-    serde_json::from_str(&fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))).unwrap()
-}
+use crate::recorded::read_file;
 
 type Run = fn(&Value) -> Result<(), String>;
 

@@ -16,7 +16,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{json, Value};
 
 use crate::drive;
-use crate::observer_log::{read_file, Stream};
+use crate::observer_log::Stream;
+use crate::recorded::read_file;
 use crate::observer_log_store::{Page, Store};
 
 fn verify(store: &Store, page_rows: usize) -> Verification {

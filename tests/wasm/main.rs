@@ -2,6 +2,11 @@
 #![cfg(target_arch = "wasm32")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+#[path = "../native/observer_log.rs"]
+mod observer_log;
+#[allow(dead_code)]
+#[path = "../native/observer_log_store.rs"]
+mod observer_log_store;
 #[path = "../native/recorded.rs"]
 mod recorded;
 // The native suites use more of it than the cases do.
