@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { expect } from "vitest"
 // @ts-expect-error: a script without types
-import * as vectors from "../../scripts/vectors.mjs"
+import * as vectors from "../../scripts/vectors/cases.mjs"
 
 export type Case = Record<string, any> & { readonly name: string }
 

@@ -4,7 +4,7 @@ import type pg from "pg"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { capture, checkpointState, checkpointStateText, rebuild } from "journal-fold/postgres"
 // @ts-expect-error: a script without types
-import * as vectors from "../../scripts/vectors.mjs"
+import * as vectors from "../../scripts/vectors/cases.mjs"
 import { emptyTables, freshStore } from "./stores.js"
 
 type Case = Record<string, any> & { readonly name: string }

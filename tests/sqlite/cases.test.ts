@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { capture, checkCheckpoint, checkpointState, checkpointStateText, rebuild, verify } from "journal-fold/sqlite"
 // @ts-expect-error: a script without types
-import * as vectors from "../../scripts/vectors.mjs"
+import * as vectors from "../../scripts/vectors/cases.mjs"
 import { emptyStore, type Db } from "./stores.js"
 
 type Case = Record<string, any> & { readonly name: string }

@@ -63,3 +63,14 @@ export function handRows(rows: Rows, take: TakePage): void {
     flush()
   })
 }
+
+/** A store's answer row by row. The payloads of a page are views of it. */
+export function rowsOf(page: readonly StoredRow[] | RowPage): readonly StoredRow[] {
+  if (Array.isArray(page)) return page as readonly StoredRow[]
+  const { bytes, ends, sequences } = page as RowPage
+  if (!(bytes instanceof Uint8Array)) throw invalid("answer_malformed", "an array of rows, or a page", page)
+  return Array.from(ends, (end, row) => ({
+    sequence: sequences[row] as bigint,
+    payload: bytes.subarray(row === 0 ? 0 : (ends[row - 1] as number), end)
+  }))
+}

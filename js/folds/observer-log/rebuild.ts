@@ -1,12 +1,12 @@
 /** A whole stream looked at: every row, every snapshot against the fold so far, the end against the stored head, the hint. */
 import { call } from "../../core/engine.js"
-import { invalid, JournalFoldError } from "../../core/errors.js"
+import { invalid } from "../../core/errors.js"
 import { Handle } from "../../core/handle.js"
 import { checkCount, checkOptions } from "../../core/options.js"
 import type { StateDigest } from "../deferred-clock/types.js"
 import { failureError, type WrittenFailure } from "./failures.js"
 import { exact, fromDecimal, fromOptional, u64 } from "./numbers.js"
-import { handRows } from "./pages.js"
+import { handRows, rowsOf } from "./pages.js"
 import type { DurableStore, DurableStoreSync } from "./store.js"
 import type { HintState, HintVerdict, Rows, StoredRow, RowPage, StreamFinding, StreamFindingId, StreamVerification, U64 } from "./types.js"
 
@@ -226,16 +226,6 @@ function* reading(options: VerifyStoreOptions | undefined): Generator<Call, Stre
   } finally {
     rebuild.dispose()
   }
-}
-
-function rowsOf(page: readonly StoredRow[] | RowPage): readonly StoredRow[] {
-  if (Array.isArray(page)) return page as readonly StoredRow[]
-  const { bytes, ends, sequences } = page as RowPage
-  if (!(bytes instanceof Uint8Array)) throw new JournalFoldError("answer_malformed", "expected an array of rows, or a page")
-  return Array.from(ends, (end, row) => ({
-    sequence: sequences[row] as bigint,
-    payload: bytes.subarray(row === 0 ? 0 : (ends[row - 1] as number), end)
-  }))
 }
 
 function served(store: DurableStore | DurableStoreSync, asked: Call): unknown {
