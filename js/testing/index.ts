@@ -11,3 +11,4 @@ export {
   type Recording,
   type StoreMethod
 } from "./faults.js"
+export { durableStoreTests, type StoreSubject, type StoreTest } from "./durable-store.js"
