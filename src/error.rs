@@ -89,6 +89,7 @@ codes! {
     Aborted = "aborted": "the caller stopped the work",
     ExportMalformed = "export_malformed": "an exported journal is malformed",
     RunUnknown = "run_unknown": "the store knows no such run",
+    StreamUnknown = "stream_unknown": "the store has no such stream",
 }
 
 /// A reference of the journal that the store does not join, with exactly the members that reports of the reference have.

@@ -6,13 +6,16 @@ import type { Context } from "./context.js"
 import { busyTimeoutFrom, fileText, namesFrom, oneRunFrom } from "./inputs.js"
 import { documentPieces, Spelled } from "./json.js"
 import { sourceOf } from "./source.js"
+import { foldFrom } from "./stream.js"
 import { exitCodes } from "./verbs.js"
 
 /** Above every seq. */
 const everything = 2 ** 63
 
 /** Captures one run. */
-export async function capture({ args, output }: Context): Promise<number> {
+export async function capture(context: Context): Promise<number> {
+  const { args, output } = context
+  if (foldFrom(args) === "observer-log") return (await import("./stream-capture.js")).captureStream(context)
   const upTo = boundFrom(args)
   const basePath = args.text("checkpoint-state")
   const base = basePath === undefined ? undefined : fileText("checkpoint-state", basePath)

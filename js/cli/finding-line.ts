@@ -1,13 +1,29 @@
 /** One finding as one line: its id and class, where, and both values. The same line for the same finding, whatever else is found. */
-import type { Finding, FindingClass } from "../folds/deferred-clock/types.js"
+import type { FindingClass } from "../folds/deferred-clock/types.js"
 import { addressValue, shownRuns, shownValue } from "./escape.js"
 import type { Paint, Style } from "./terminal.js"
 
+/** A finding of whatever fold: its id and class, and what of an address and of values it has. */
+export interface ShownFinding {
+  readonly id: string
+  readonly class: FindingClass
+  readonly runId?: string
+  readonly seq?: string
+  readonly offset?: number
+  readonly flowName?: string
+  readonly executionId?: string
+  readonly name?: string
+  readonly field?: string
+  readonly runs?: readonly string[]
+  readonly expected?: unknown
+  readonly found?: unknown
+}
+
 /** The line of a finding. */
-export function findingLine(finding: Finding, style: Style): string {
-  const { runId, seq, flowName, executionId, name, field, runs } = finding
+export function findingLine(finding: ShownFinding, style: Style): string {
+  const { runId, seq, offset, flowName, executionId, name, field, runs } = finding
   const parts = [paintOf(finding.class, style)(finding.id), `class=${finding.class}`]
-  const address = { run: runId, seq, flow: flowName, execution: executionId, name, field }
+  const address = { run: runId, seq, offset: offset?.toString(), flow: flowName, execution: executionId, name, field }
   for (const [part, text] of Object.entries(address)) {
     if (text !== undefined) parts.push(`${part}=${addressValue(text)}`)
   }

@@ -84,7 +84,8 @@ export const errorAdvice: Readonly<Partial<Record<ErrorCode, string>>> = {
   nested_transaction: "call it outside of a transaction",
   aborted: "nothing was written: run it again when it suits",
   export_malformed: "export the run again; a file without its end line was cut off",
-  run_unknown: "check the id, to the last character, and the file"
+  run_unknown: "check the id, to the last character, and the file",
+  stream_unknown: "check the stream's name, to the last character, and the file; status says which there are"
 }
 
 /** Something that a report calls by a word of its own. */
@@ -120,6 +121,13 @@ const reportWords: Readonly<Record<string, Word>> = {
   completion_rows: { kind: "not checked", meaning: "completions that a run which was not folded, or is out of scope, may explain", advice: "verify the whole store, once every run can be folded" },
   baseline_compacted: { kind: "not checked", meaning: "runs compacted beyond what the baseline covers", advice: "take a new baseline" },
   rows_unreadable: { kind: "not checked", meaning: "stored rows whose flow, execution or name is no UTF-8 text", advice: "find out who wrote them: no entry can name them" },
+  rows_not_folded: { kind: "not checked", meaning: "sound rows behind a break, where the state is not known", advice: "look at the finding before them" },
+  rows_below: { kind: "not checked", meaning: "rows below the first one there is", advice: "nothing, if they were deleted on purpose" },
+  snapshots_believed: { kind: "not checked", meaning: "snapshots from which folding began, because nothing before them could be compared", advice: "compare them with a backup" },
+  head: { kind: "not checked", meaning: "the stored head was not given", advice: "give it: a missing last row is noticed by nothing else" },
+  hint: { kind: "not checked", meaning: "the hint was not given", advice: "give it" },
+  off_cadence: { kind: "note", meaning: "snapshots where none was due", advice: "nothing: a first restore of a long stream appends one" },
+  not_restated: { kind: "note", meaning: "due places without a snapshot", advice: "find out which program appended there: restores read more rows than they need" },
   checkpoint_beyond_head: { kind: "note", meaning: "runs whose floor lies beyond the last entry that is still there", advice: "nothing, if they were compacted whole; else look for entries that were deleted by something else" },
   recorded_by_two_runs: { kind: "note", meaning: "completions that two or more runs record; the last run in byte order decides", advice: "find out which run owns the completion" },
   unexplained: { kind: "count", meaning: "stored completions that no entry explains, such as signals that came early", advice: "nothing, or set a limit with --max-unexplained" },

@@ -1,7 +1,7 @@
 /** Numbers as people read them. The same on every machine, whatever its locale. */
 
 /** A whole number with commas. */
-export function number(value: number): string {
+export function number(value: number | bigint): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ",")
 }
 

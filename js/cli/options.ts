@@ -12,6 +12,8 @@ export interface OptionSpec {
 }
 
 const specs = {
+  fold: { value: "NAME", help: ["whose journal it is: deferred-clock (default) of a", "workflow engine, or observer-log"] },
+  stream: { value: "NAME", help: ["the stream of an observer log; default: the only one"] },
   run: { value: "ID", repeatable: true, help: ["only this run; may be repeated"] },
   "runs-from": { value: "LIST", help: ["only the runs in a file: exact ids, one a line,", "or a JSON array; - is standard input"] },
   live: { help: ["only runs that have a row"] },

@@ -5,6 +5,8 @@ import { number, seconds } from "./numbers.js"
 export interface Step {
   readonly entries: number
   readonly total?: number
+  /** What is counted. Default: entries. */
+  readonly unit?: string
 }
 
 interface Screen {
@@ -55,11 +57,11 @@ export class Progress {
 }
 
 /** The line for one look: how many of how many, how fast, and how long yet. */
-export function progressText({ entries, total }: Step, elapsedMs: number): string {
+export function progressText({ entries, total, unit = "entries" }: Step, elapsedMs: number): string {
   const aSecond = elapsedMs > 0 ? (entries * 1000) / elapsedMs : 0
   const rate = `${number(Math.round(aSecond))} a second`
-  if (total === undefined) return `${number(entries)} entries, ${rate}`
-  const done = `${number(entries)} of ${number(total)} entries`
+  if (total === undefined) return `${number(entries)} ${unit}, ${rate}`
+  const done = `${number(entries)} of ${number(total)} ${unit}`
   if (entries >= total) return `${done}, comparing rows`
   const percent = `${Math.floor((entries * 100) / total)}%`
   return aSecond === 0 ? `${done}, ${percent}` : `${done}, ${percent}, ${rate}, ${seconds(((total - entries) * 1000) / aSecond)} left`

@@ -31,9 +31,12 @@ export const verbs: readonly VerbSpec[] = [
       "Reads from one snapshot, beside a running engine, and writes nothing. Prints",
       "one line a finding; every other line begins with #. FILE is a SQLite store, the",
       "postgres:// URL of one in Postgres, or one run that export wrote. A password is",
-      "better given as PGPASSWORD than in the URL; it is never printed."
+      "better given as PGPASSWORD than in the URL; it is never printed.",
+      "",
+      "With --fold observer-log, looks at a stream: every row against those before it,",
+      "every snapshot, the stored head, and what a restore would make of the hint."
     ],
-    options: [...scopeOptions, ...judgingOptions, "max-findings", "max-seconds", ...readingOptions],
+    options: ["fold", "stream", ...scopeOptions, ...judgingOptions, "max-findings", "max-seconds", ...readingOptions],
     load: async () => (await import("./verify.js")).verify
   },
   {
@@ -79,10 +82,23 @@ export const verbs: readonly VerbSpec[] = [
     summary: "print one run's fold, or a checkpoint's state",
     about: [
       "Prints the fold as one line of JSON, and nothing else. The run may also be given",
-      "as --run ID. FILE is a store, or one run that export wrote, which needs no RUN."
+      "as --run ID. FILE is a store, or one run that export wrote, which needs no RUN.",
+      "With --fold observer-log, prints the snapshot row that restates a stream."
     ],
-    options: ["run", "up-to", "checkpoint-state", ...readingOptions],
+    options: ["fold", "stream", "run", "up-to", "checkpoint-state", ...readingOptions],
     load: async () => (await import("./capture.js")).capture
+  },
+  {
+    name: "status",
+    usage: ["FILE"],
+    positionals: [1, 1],
+    summary: "say where a stream of an observer log stands",
+    about: [
+      "Prints its range, rows and snapshots, what its hint is worth, how many rows a",
+      "restore would read, and the state. Reads from one snapshot and writes nothing."
+    ],
+    options: ["fold", "stream", "max-seconds", ...readingOptions],
+    load: async () => (await import("./status.js")).status
   },
   {
     name: "export",

@@ -6,6 +6,7 @@ import { reportDocument } from "./json.js"
 import { look, type Look } from "./look.js"
 import { command, commandAgain } from "./next.js"
 import { findingTable } from "./knowledge.js"
+import { foldFrom } from "./stream.js"
 import { reportLines, type Report } from "./report.js"
 import { exitCodes } from "./verbs.js"
 
@@ -15,7 +16,9 @@ export function codeOf(verdict: Verdict): number {
 }
 
 /** Verifies and reports. */
-export async function verify({ args, output, style, startMs }: Context): Promise<number> {
+export async function verify(context: Context): Promise<number> {
+  const { args, output, style, startMs } = context
+  if (foldFrom(args) === "observer-log") return (await import("./stream-verify.js")).verifyStream(context)
   const seen = await look(args, startMs, { heads: args.has("json") })
   const code = codeOf(seen.verification.verdict)
   const report: Report = { args, look: seen, outcome: { next: nextAfter(args, seen) }, startMs }

@@ -60,6 +60,7 @@ export type ErrorCode =
   | "aborted"
   | "export_malformed"
   | "run_unknown"
+  | "stream_unknown"
 
 /** Where an error was met, what was expected there and what was found. */
 export interface ErrorDetails {

@@ -38,7 +38,9 @@ function toDecimal(value: unknown): unknown {
   if (typeof value === "bigint") return value.toString()
   if (Array.isArray(value)) return value.map(toDecimal)
   if (typeof value !== "object" || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toDecimal(member)]))
+  // An error's message is no member that is listed.
+  const message = value instanceof Error ? { message: value.message } : {}
+  return { ...message, ...Object.fromEntries(Object.entries(value).map(([name, member]) => [name, toDecimal(member)])) }
 }
 
 function toJSON(this: unknown): unknown {

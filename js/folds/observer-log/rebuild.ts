@@ -78,14 +78,14 @@ function verificationOf(written: Written): StreamVerification {
       ...known("prunedBelow", fromOptional(coverage.prunedBelow)),
       ...known("last", fromOptional(coverage.last)),
       ...known("lastSnapshot", fromOptional(coverage.lastSnapshot)),
-      segments: coverage.segments.map(({ first, last, believed }) => ({ first: fromDecimal(first), last: fromDecimal(last), believed }))
+      segments: coverage.segments.map(({ first, last, believed }) => exact({ first: fromDecimal(first), last: fromDecimal(last), believed }))
     }),
     head: fromDecimal(head),
     ...known("storedHead", fromOptional(storedHead)),
-    ...known("hint", hint && { state: hint.state, ...known("stored", fromOptional(hint.stored)), latest: fromDecimal(hint.latest) }),
+    ...known("hint", hint && exact({ state: hint.state, ...known("stored", fromOptional(hint.stored)), latest: fromDecimal(hint.latest) })),
     ...known(
       "restore",
-      restore && {
+      restore && exact({
         ...known("hint", restore.hint),
         ...known("foldedFrom", fromOptional(restore.foldedFrom)),
         ...known("error", restore.error && failureError(restore.error)),
@@ -93,10 +93,10 @@ function verificationOf(written: Written): StreamVerification {
         ...known("head", fromOptional(restore.head)),
         ...known("appendsSnapshot", restore.appendsSnapshot),
         ...known("hintAfter", fromOptional(restore.hintAfter))
-      }
+      })
     ),
-    notChecked: written.notChecked.map((entry) => ({ ...entry, count: fromDecimal(entry.count) })),
-    notes: written.notes.map((note) => ({ ...note, count: fromDecimal(note.count), firstSeq: fromDecimal(note.firstSeq) })),
+    notChecked: written.notChecked.map((entry) => exact({ ...entry, count: fromDecimal(entry.count) })),
+    notes: written.notes.map((note) => exact({ ...note, count: fromDecimal(note.count), firstSeq: fromDecimal(note.firstSeq) })),
     ...known("state", state),
     ...known("stateDigest", digest)
   })
