@@ -1,6 +1,6 @@
 /** `capture FILE --fold observer-log`: the state of a stream, as the text of the snapshot row that restates it. */
 import { JournalFoldError } from "../core/errors.js"
-import { Aggregate } from "../folds/observer-log/aggregate.js"
+import { Aggregate, aggregateOf } from "../folds/observer-log/aggregate.js"
 import { optionError, type Arguments } from "./arguments.js"
 import type { Context } from "./context.js"
 import { documentPieces, Spelled } from "./json.js"
@@ -14,7 +14,7 @@ const maximum = 2n ** 64n - 1n
 export async function captureStream({ args, output }: Context): Promise<number> {
   const upTo = boundFrom(args)
   await withStream(args, async (stream) => {
-    using aggregate = new Aggregate()
+    using aggregate = startOf(stream, upTo)
     const folded = foldUpTo(aggregate, stream, upTo)
     const text = aggregate.snapshot()
     if (!args.has("json")) return output.lines([text])
@@ -36,13 +36,22 @@ export async function captureStream({ args, output }: Context): Promise<number> 
   return exitCodes.match
 }
 
-/** Folds the stream's rows from its first one on, and says how many. A stream that was pruned begins at a snapshot. */
+/** What the fold begins with: nothing, or the snapshot at which a stream begins whose rows below it were deleted. */
+function startOf({ store }: OpenStream, upTo: bigint): Aggregate {
+  const [first] = store.readFrom(0n, 1)
+  if (first === undefined || first.sequence === 0n) return new Aggregate()
+  const sequence = first.sequence as bigint
+  const found = sequence <= upTo ? aggregateOf(first.payload) : undefined
+  if (found === undefined) throw pruned(sequence)
+  return found
+}
+
+/** Folds the stream's rows from its first one on, and says how many. */
 function foldUpTo(aggregate: Aggregate, { store }: OpenStream, upTo: bigint): bigint {
   let [offset, folded] = [0n, 0n]
   for (;;) {
     const rows = store.readFrom(offset, page)
     const wanted = rows.filter(({ sequence }) => (sequence as bigint) <= upTo)
-    if (folded === 0n && wanted[0] !== undefined && (wanted[0].sequence as bigint) > 0n) throw pruned(wanted[0].sequence as bigint)
     aggregate.push(wanted)
     folded += BigInt(wanted.length)
     const last = rows.at(-1)?.sequence as bigint | undefined
@@ -52,7 +61,7 @@ function foldUpTo(aggregate: Aggregate, { store }: OpenStream, upTo: bigint): bi
 }
 
 function pruned(first: bigint): JournalFoldError {
-  return new JournalFoldError("row_sequence", `expected a row at sequence 0, found the first one at ${first}: what was below it is gone`, {
+  return new JournalFoldError("row_sequence", `expected a row at sequence 0, or a snapshot to begin with, found the first row at ${first}: what was below it is gone`, {
     seq: String(first),
     expected: "0",
     found: String(first)

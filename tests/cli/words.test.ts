@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { emptyStore, folder, run, runJson } from "./harness.js"
 
-const verbs = ["verify", "plan", "apply", "capture", "export", "explain"]
+const verbs = ["verify", "plan", "apply", "capture", "status", "export", "explain"]
 
 interface Words {
   readonly words: readonly { readonly id: string; readonly kind: string; readonly meaning: string; readonly advice: string }[]
@@ -31,7 +31,7 @@ describe("help", () => {
 
   it("of verify names every option that scopes or judges", () => {
     const { stdout } = run(["verify", "--help"])
-    for (const option of ["run ID", "runs-from LIST", "live", "except LIST", "json", "max-findings N", "strict", "baseline REPORT", "max-unexplained N", "names FILE", "as-of TIME", "digest WHO", "busy-timeout MS", "no-color"]) {
+    for (const option of ["run ID", "runs-from LIST", "live", "except LIST", "json", "max-findings N", "strict", "baseline REPORT", "max-unexplained N", "names FILE", "as-of TIME", "digest WHO", "busy-timeout MS", "no-color", "fold NAME", "stream NAME"]) {
       expect(stdout).toMatch(new RegExp(`^  --${option}\\s`, "m"))
     }
   })
@@ -132,7 +132,7 @@ describe("explain", () => {
 
 describe("a command line that is not understood", () => {
   it.each([
-    [["frob"], "argument_invalid", "expected one of verify, plan, apply, capture, export, explain"],
+    [["frob"], "argument_invalid", "expected one of verify, plan, apply, capture, status, export, explain"],
     [["verify"], "argument_invalid", "verify needs FILE"],
     [["verify", "a", "b"], "argument_invalid", 'found one more: "b"'],
     [["verify", "a", "--frob"], "option_unknown", "--frob"],

@@ -72,10 +72,11 @@ describe("a stream in SQLite", () => {
     return { db, store: new ObserverLogStore(db, "s", options) }
   }
 
-  it("does the same over node:sqlite", () => {
-    const [major = 0] = process.versions.node.split(".").map(Number)
-    const node = major >= 24 ? process.execPath : newerNode
-    const output = execFileSync(node, [fileURLToPath(new URL("node-sqlite.mjs", import.meta.url)), newFile()], { encoding: "utf8" })
+  const [major = 0] = process.versions.node.split(".").map(Number)
+  const node = major >= 24 ? process.execPath : newerNode
+
+  it.skipIf(node === undefined)("does the same over node:sqlite", () => {
+    const output = execFileSync(node as string, [fileURLToPath(new URL("node-sqlite.mjs", import.meta.url)), newFile()], { encoding: "utf8" })
     expect(output).toMatch(/^8\d passed, 0 failed\n$/m)
   })
 
