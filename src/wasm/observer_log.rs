@@ -307,12 +307,22 @@ pub fn stream_rebuild_new(judge_hint: bool, hint: Option<u64>) -> u32 {
 
 /// Looks at the rows in the inbox, of which `asked` were asked for; gives the sequence that comes next.
 #[wasm_bindgen]
-pub fn stream_rebuild_push(number: u32, count: usize, length: usize, asked: Option<u64>) -> Result<u64, JsValue> {
+pub fn stream_rebuild_push(number: u32, count: usize, length: usize) -> Result<u64, JsValue> {
     objects::stream_rebuild(number, |rebuild| {
         with_rows(count, length, |rows| {
-            rebuild.push_page(rows, asked);
+            rebuild.push_page(rows);
             Ok(rebuild.next())
         })
+    })
+}
+
+/// Says of the rows pushed since the last such call that they were a store's answer, which was asked for so many.
+#[wasm_bindgen]
+pub fn stream_rebuild_answered(number: u32, asked: f64, found: f64) -> Result<(), JsValue> {
+    objects::stream_rebuild(number, |rebuild| {
+        // Counts of rows in memory: whole and small.
+        rebuild.answered(asked as u64, found as u64);
+        Ok(())
     })
 }
 

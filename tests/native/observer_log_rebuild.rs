@@ -24,7 +24,8 @@ fn verify(store: &Store, page_rows: usize) -> Verification {
     let mut rebuild = Rebuild::new(Some(store.value));
     let rows: Vec<(u64, &[u8])> = store.rows.iter().map(|(sequence, payload)| (*sequence, payload.as_slice())).collect();
     for page in rows.chunks(page_rows) {
-        rebuild.push_page(&Page::of(page.iter().copied()).rows(), Some(page.len() as u64));
+        rebuild.push_page(&Page::of(page.iter().copied()).rows());
+        rebuild.answered(page.len() as u64, page.len() as u64);
     }
     rebuild.finish(Some(store.head))
 }
@@ -218,7 +219,9 @@ fn a_page_that_comes_back_short_before_the_end_is_a_finding() {
     let mut rebuild = Rebuild::new(Some(None));
     for page in rows.chunks(10) {
         let page = Page::of(page.iter().copied());
-        rebuild.push_page(&page.rows(), Some(if rebuild.next() == 40 { 64 } else { 10 }));
+        let asked = if rebuild.next() == 40 { 64 } else { 10 };
+        rebuild.push_page(&page.rows());
+        rebuild.answered(asked, page.rows().len() as u64);
     }
     let verification = rebuild.finish(Some(store.head));
     assert_eq!(found(&verification), [("page_short", Some(50))]);
@@ -262,14 +265,14 @@ fn what_was_not_given_is_not_checked_and_what_was_not_looked_at_is_partial() {
     let store = stream(300, true);
     let page = Page::of(store.rows.iter().map(|(sequence, payload)| (*sequence, payload.as_slice())));
     let mut rebuild = Rebuild::new(None);
-    rebuild.push_page(&page.rows(), None);
+    rebuild.push_page(&page.rows());
     let verification = rebuild.finish(None);
     assert_eq!(verification.verdict, Verdict::Match);
     assert_eq!(verification.not_checked.iter().map(|entry| entry.what).collect::<Vec<_>>(), ["head", "hint"]);
     assert!(verification.restore.is_none());
 
     let mut rebuild = Rebuild::new(Some(Some(9999)));
-    rebuild.push_page(&page.rows(), None);
+    rebuild.push_page(&page.rows());
     let verification = rebuild.finish_partial();
     assert_eq!(verification.verdict, Verdict::Partial);
     assert!(verification.restore.is_none() && verification.findings.is_empty());

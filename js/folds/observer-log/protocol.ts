@@ -171,7 +171,7 @@ function recovering(aggregate: Aggregate, head: U64): Run<Recovered> {
  * @throws `row_malformed`, `row_version`, `row_sequence`, `corrupt_row`, naming the row's sequence; `store_failed`, `outcome_unknown`,
  *   `sequence_conflict`, `assigned_sequence`
  */
-export function restore(store: DurableStore): Promise<Restored> {
+export async function restore(store: DurableStore): Promise<Restored> {
   return restoring().overTime(store)
 }
 
@@ -186,7 +186,7 @@ export function restoreSync(store: DurableStoreSync): Restored {
  * @throws `append_misuse`, `row_sequence` before anything is written; `sequence_conflict`; `outcome_unknown`; `store_failed`;
  *   `assigned_sequence`
  */
-export function append(store: DurableStore, head: U64, row: RowInput, snapshot?: RowInput): Promise<Appended> {
+export async function append(store: DurableStore, head: U64, row: RowInput, snapshot?: RowInput): Promise<Appended> {
   return appending(head, row, snapshot).overTime(store)
 }
 
@@ -200,7 +200,7 @@ export function appendSync(store: DurableStoreSync, head: U64, row: RowInput, sn
  * stays as it is; the one that comes back is the caller's to dispose of. A failure is not thrown, but stands in the result: it is
  * `append_unresolved`, a row at fault, or `store_failed`.
  */
-export function recoverTail(store: DurableStore, aggregate: Aggregate, head: U64): Promise<Recovered> {
+export async function recoverTail(store: DurableStore, aggregate: Aggregate, head: U64): Promise<Recovered> {
   return recovering(aggregate, head).overTime(store)
 }
 

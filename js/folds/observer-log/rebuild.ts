@@ -125,15 +125,15 @@ export class Rebuild implements Disposable {
    * @param asked How many rows a store was asked for, when these are its answer: fewer, with rows behind them, are a finding.
    */
   push(rows: Rows, asked?: number): bigint {
-    const count = asked === undefined ? undefined : BigInt(checkCount("asked", asked) as number)
-    let next = 0n
-    let any = false
-    handRows(rows, (module, pushed, length) => {
-      any = true
-      next = module.stream_rebuild_push(this.#handle.number, pushed, length, count)
+    checkCount("asked", asked)
+    let found = 0
+    let next: bigint | undefined
+    handRows(rows, (module, count, length) => {
+      next = module.stream_rebuild_push(this.#handle.number, count, length)
+      found += count
     })
-    if (!any) next = call((module) => module.stream_rebuild_push(this.#handle.number, 0, 0, count))
-    return next
+    if (asked !== undefined) call((module) => module.stream_rebuild_answered(this.#handle.number, asked, found))
+    return next ?? call((module) => module.stream_rebuild_push(this.#handle.number, 0, 0))
   }
 
   /** Ends the work. `head` is the stored head, of the same view of the store as the rows; `null` for none. Left out, it is not compared. */

@@ -6,7 +6,7 @@
 //! is neither a pass nor a finding.
 //!
 //! ```text
-//! Rebuild::new(hint) ─▶ push_page(rows, asked)… ─▶ finish(stored head) ─▶ Verification
+//! Rebuild::new(hint) ─▶ push_page(rows)… ─▶ finish(stored head) ─▶ Verification
 //! ```
 //!
 //! It does no I/O. Memory follows the aggregate and the findings, not the stream.
@@ -91,14 +91,17 @@ impl Rebuild {
         &self.coverage
     }
 
-    /// Looks at a page of rows. `asked` says how many rows the host asked its store for: a page of fewer, with rows behind it,
-    /// would end a restore too early. A host that reads in another way gives none.
-    pub fn push_page(&mut self, rows: &Rows<'_>, asked: Option<u64>) {
+    /// Looks at a page of rows.
+    pub fn push_page(&mut self, rows: &Rows<'_>) {
         for row in rows.iter() {
             self.push(row);
         }
-        let found = rows.len() as u64;
-        self.short_page = asked.filter(|asked| found < *asked).map(|asked| (asked, found));
+    }
+
+    /// Says of the rows pushed since the last such call that they were a store's answer: how many it was asked for, and how many
+    /// it gave. Fewer, with rows behind them, would end a restore too early.
+    pub fn answered(&mut self, asked: u64, found: u64) {
+        self.short_page = (found < asked).then_some((asked, found));
     }
 
     /// Looks at one row.
