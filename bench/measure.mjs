@@ -51,6 +51,19 @@ export async function inTurnAwaited(ours, rival, { units, rounds }) {
   return summary(times)
 }
 
+/** Measures work that is hot, over and over without a collection between: what a native program that does nothing else is compared with. */
+export function hot(work, { units, rounds }) {
+  const repeats = Math.max(1, Math.round(100_000 / units))
+  const times = []
+  for (let round = -2; round < rounds; round++) {
+    const took = once(() => {
+      for (let repeat = 0; repeat < repeats; repeat++) work()
+    })
+    if (round >= 0) times.push(took / repeats / units)
+  }
+  return { best: Math.min(...times), median: median(times) }
+}
+
 function summary({ ours, rival }) {
   return {
     ours: { best: Math.min(...ours), median: median(ours) },

@@ -150,19 +150,25 @@ function isWellFormed(text: string | Uint8Array): boolean {
   return typeof text !== "string" || text.isWellFormed()
 }
 
-/** Writes a page that is bytes already. Rows that have no types leave their room as it is. */
+/**
+ * Writes a page that is bytes already. Rows that have no types leave their room as it is. Of a slice of a larger page, `start` is where
+ * it begins there: ends are counted from there on.
+ */
 export function writeBytePage(
   module: Glue,
   bytes: Uint8Array,
   ends: Uint32Array,
   seqs: BigInt64Array | BigUint64Array,
-  types?: Uint8Array
+  types?: Uint8Array,
+  start = 0
 ): void {
   const head = seqs.length * 13
   const into = inbox(module, head + bytes.byteLength)
   const { buffer, byteOffset } = into
   new BigInt64Array(buffer, byteOffset, seqs.length).set(seqs)
-  new Uint32Array(buffer, byteOffset + seqs.length * 8, ends.length).set(ends)
+  const own = new Uint32Array(buffer, byteOffset + seqs.length * 8, ends.length)
+  if (start === 0) own.set(ends)
+  else for (let row = 0; row < ends.length; row++) own[row] = (ends[row] as number) - start
   if (types !== undefined) into.set(types, seqs.length * 12)
   into.set(bytes, head)
 }

@@ -164,8 +164,13 @@ impl Aggregate {
     }
 
     /// Applies a row. An `advance` says which arm it fired; a refused row leaves everything as it was.
-    #[inline]
     pub fn apply(&mut self, row: RowRef<'_>) -> Result<Option<Fired>, Refusal> {
+        self.apply_inlined(row)
+    }
+
+    /// The same for a loop over many rows, for the reason that [`super::decode::RowReader`] has.
+    #[inline(always)]
+    pub(super) fn apply_inlined(&mut self, row: RowRef<'_>) -> Result<Option<Fired>, Refusal> {
         match row {
             RowRef::Track { conversation_id, progress } => self.track(conversation_id, progress).map(|()| None),
             RowRef::Advance { conversation_id, progress } => self.advance(conversation_id, progress),
@@ -174,7 +179,7 @@ impl Aggregate {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn track(&mut self, conversation_id: u64, progress: u64) -> Result<(), Refusal> {
         match self.slots.entry(conversation_id) {
             Entry::Occupied(_) => Err(Refusal::AlreadyTracked { conversation_id }),
@@ -185,7 +190,7 @@ impl Aggregate {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, conversation_id: u64, progress: u64) -> Result<Option<Fired>, Refusal> {
         let slot = self.slots.get_mut(&conversation_id).ok_or(Refusal::ConversationUnknown { conversation_id })?;
         slot.may_advance(conversation_id, progress)?;
@@ -211,7 +216,7 @@ impl Aggregate {
     }
 
     /// Installs arms, all or none. One that stands already is installed again without effect.
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, arms: &[Pair]) -> Result<(), Refusal> {
         if let [(conversation_id, epoch)] = *arms {
             // Nearly always there is one, and then nothing needs to be undone.
@@ -236,6 +241,7 @@ impl Aggregate {
 
     /// Whether a snapshot's lists are exactly those that the aggregate gives for itself. Ascending lists of the right length
     /// whose every pair stands here are just that, so nothing has to be sorted.
+    #[inline(never)]
     fn agrees(&self, progress: &[Pair], armed: &[Pair]) -> Result<(), Refusal> {
         let same_progress = progress.len() == self.slots.len()
             && ascending(progress)

@@ -55,8 +55,13 @@ impl RowReader {
     }
 
     /// Reads a row. Its lists are borrowed from the reader, until the next one is read.
-    #[inline]
     pub fn read(&mut self, payload: &[u8]) -> Result<RowRef<'_>, RowFault> {
+        self.read_inlined(payload)
+    }
+
+    /// The same for a loop over many rows. Wasm hands results of calls on through memory, which costs as much as reading a row.
+    #[inline(always)]
+    pub(super) fn read_inlined(&mut self, payload: &[u8]) -> Result<RowRef<'_>, RowFault> {
         let shape = match self.as_written(payload) {
             Some(shape) => shape,
             None => self.as_json(payload)?,
@@ -93,8 +98,9 @@ impl RowReader {
         list.pairs(&mut self.armed)?.closes().then_some(Shape::Snapshot)
     }
 
-    /// Reads any spelling.
+    /// Reads any spelling. Kept out of the way of the one that is read all the time.
     #[cold]
+    #[inline(never)]
     fn as_json(&mut self, payload: &[u8]) -> Result<Shape, RowFault> {
         if let Some(offset) = first_invalid_utf8(payload) {
             return Err(fault(payload, offset, "UTF-8").into());

@@ -37,14 +37,18 @@ impl Fold {
     }
 
     /// Folds one row: its sequence must be the next one, its text a row, and the aggregate must take it.
-    #[inline]
     pub fn push(&mut self, row: StoredRow<'_>) -> Result<Step, Failure> {
+        self.push_inlined(row)
+    }
+
+    #[inline(always)]
+    fn push_inlined(&mut self, row: StoredRow<'_>) -> Result<Step, Failure> {
         let StoredRow { sequence, payload } = row;
         if sequence != self.next {
             return Err(Failure::Sequence { expected: self.next, actual: sequence });
         }
-        let row = self.reader.read(payload).map_err(|fault| Failure::Row { sequence, fault })?;
-        let fired = self.aggregate.apply(row).map_err(|reason| Failure::CorruptRow { sequence, reason })?;
+        let row = self.reader.read_inlined(payload).map_err(|fault| Failure::Row { sequence, fault })?;
+        let fired = self.aggregate.apply_inlined(row).map_err(|reason| Failure::CorruptRow { sequence, reason })?;
         if let RowRef::Snapshot { .. } = row {
             self.last_snapshot = Some(sequence);
         }
@@ -55,8 +59,9 @@ impl Fold {
     }
 
     /// Folds a page of rows.
+    #[inline(never)]
     pub fn push_page(&mut self, rows: &Rows<'_>) -> Result<(), Failure> {
-        rows.iter().try_for_each(|row| self.push(row).map(|_| ()))
+        rows.iter().try_for_each(|row| self.push_inlined(row).map(|_| ()))
     }
 
     /// The state so far.

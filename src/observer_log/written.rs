@@ -6,12 +6,14 @@
 use super::aggregate::Pair;
 
 /// Whether `expected` stands in a text at `at`. Eight bytes at a time, the last ones overlapping.
+///
+/// Never by `==`, which is a call in wasm however short the stretch is.
 #[inline(always)]
 fn stands<const N: usize>(text: &[u8], at: usize, expected: &[u8; N]) -> bool {
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     let Some(found) = text.get(at..).and_then(|rest| rest.first_chunk::<N>()) else { return false };
     let (Some(found_end), Some(expected_end)) = (found.last_chunk::<8>(), expected.last_chunk::<8>()) else {
-        return found == expected;
+        return found.iter().zip(expected).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0;
     };
     let mut difference = word(found_end) ^ word(expected_end);
     for (one, other) in found.as_chunks::<8>().0.iter().zip(expected.as_chunks::<8>().0) {
@@ -48,7 +50,7 @@ impl<'a> Place<'a> {
     /// Whether `}}` is all that is left.
     #[inline(always)]
     pub(super) fn closes(self) -> bool {
-        self.text.get(self.at..) == Some(b"}}")
+        self.at.wrapping_add(2) == self.text.len() && self.skip(b"}}").is_some()
     }
 
     /// The two numbers of a `track` or `advance`, to the end of the payload.
@@ -85,18 +87,24 @@ impl<'a> Place<'a> {
     pub(super) fn number(self) -> Option<(u64, Self)> {
         let (mut value, mut width) = self.eight()?;
         if width == 8 {
-            for _ in 0..2 {
-                let Some((more, digits)) = self.further(width).eight() else { break };
-                value = value.checked_mul(*POWERS.get(digits)?)?.checked_add(more)?;
+            if let Some((more, digits)) = self.further(8).eight() {
+                value = value.wrapping_mul(*POWERS.get(digits)?).wrapping_add(more);
                 width = width.wrapping_add(digits);
-                if digits < 8 {
-                    break;
+            }
+        }
+        if width == 16 {
+            if let Some((more, digits)) = self.further(16).eight() {
+                // Four more are the most. In wasm a product that is checked is one of 128 bits.
+                if digits > 4 || (digits == 4 && (value, more) > (u64::MAX / 10_000, u64::MAX % 10_000)) {
+                    return None;
                 }
+                value = value.wrapping_mul(*POWERS.get(digits)?).wrapping_add(more);
+                width = width.wrapping_add(digits);
             }
         }
         // A zero is written alone. Twenty digits are the most that a number can have, and the next is none.
         let leading_zero = width > 1 && self.text.get(self.at) == Some(&b'0');
-        (!leading_zero && width <= 20).then_some((value, self.further(width)))
+        (!leading_zero).then_some((value, self.further(width)))
     }
 
     #[inline(always)]

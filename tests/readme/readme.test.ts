@@ -7,7 +7,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import Database from "better-sqlite3"
-import { checkpointStateText } from "journal-fold/sqlite"
+import { ObserverLogSync } from "journal-fold/observer-log"
+import { checkpointStateText, ObserverLogStore } from "journal-fold/sqlite"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -118,6 +119,22 @@ describe("the README's commands", () => {
       "explain clock_differs": 0
     })
     expect(run(process.execPath, [join(root, "pkg/cli/main.js"), "verify", "store.db"]).status).toBe(0)
+  })
+
+  it("about a stream do what they say", { timeout: 30_000 }, () => {
+    rmSync(join(folder, "observers.db"), { force: true })
+    const log = ObserverLogSync.open(new ObserverLogStore(new Database(join(folder, "observers.db")), "room-1"))
+    log.track(7, 0)
+    log.close()
+    const commands = (blocks.find(({ store }) => store === "stream")?.code ?? "").trim().split("\n")
+    expect(commands.map((command) => command.split(" ")[1])).toEqual(["status", "verify", "capture"])
+    for (const command of commands) {
+      const [name, ...args] = command.split(" ")
+      expect(name).toBe("journal-fold")
+      const { status, output } = run(process.execPath, [join(root, "pkg/cli/main.js"), ...args])
+      expect(output, command).toMatch(/room-1|"snapshot"/)
+      expect(status, command).toBe(0)
+    }
   })
 
   it("are scripts of the project, or npm's own", () => {

@@ -26,11 +26,26 @@ export function addRow(page: PageBuilder, row: StoredRow): boolean {
   return page.put(smallOrU64(row.sequence, "a sequence"), 0, checkPayload(row.payload))
 }
 
-/** Hands a page of bytes to `take`. */
+/** Bytes of a page that are copied and folded at once, about: few enough to be in the processor's cache still when they are folded. */
+const sliceBytes = 1 << 17
+
+/** Hands a page of bytes to `take`: slice by slice, if it is large. Rows before a slice that is malformed are taken. */
 export function handPage(page: RowPage, take: TakePage): void {
   const { bytes, ends, sequences } = checkRowPage(page)
+  const rows = Math.max(1, Math.ceil((sequences.length * sliceBytes) / Math.max(1, bytes.byteLength)))
+  if (rows >= sequences.length) return handSlice(bytes, ends, sequences, 0, take)
+  for (let row = 0; row < sequences.length; row += rows) {
+    const last = Math.min(row + rows, sequences.length)
+    const start = row === 0 ? 0 : (ends[row - 1] as number)
+    // What lies behind the last end belongs to the last slice, where it is found.
+    const end = last === sequences.length ? bytes.byteLength : (ends[last - 1] as number)
+    handSlice(bytes.subarray(start, end), ends.subarray(row, last), sequences.subarray(row, last), start, take)
+  }
+}
+
+function handSlice(bytes: Uint8Array, ends: Uint32Array, sequences: BigUint64Array, start: number, take: TakePage): void {
   call((module) => {
-    writeBytePage(module, bytes, ends, sequences)
+    writeBytePage(module, bytes, ends, sequences, undefined, start)
     take(module, sequences.length, bytes.byteLength)
   })
 }
