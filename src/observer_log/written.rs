@@ -6,14 +6,12 @@
 use super::aggregate::Pair;
 
 /// Whether `expected` stands in a text at `at`. Eight bytes at a time, the last ones overlapping.
-///
-/// Never by `==`, which is a call in wasm however short the stretch is.
 #[inline(always)]
 fn stands<const N: usize>(text: &[u8], at: usize, expected: &[u8; N]) -> bool {
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     let Some(found) = text.get(at..).and_then(|rest| rest.first_chunk::<N>()) else { return false };
     let (Some(found_end), Some(expected_end)) = (found.last_chunk::<8>(), expected.last_chunk::<8>()) else {
-        return found.iter().zip(expected).fold(0, |difference, (one, other)| difference | (one ^ other)) == 0;
+        return found == expected;
     };
     let mut difference = word(found_end) ^ word(expected_end);
     for (one, other) in found.as_chunks::<8>().0.iter().zip(expected.as_chunks::<8>().0) {
@@ -50,7 +48,7 @@ impl<'a> Place<'a> {
     /// Whether `}}` is all that is left.
     #[inline(always)]
     pub(super) fn closes(self) -> bool {
-        self.at.wrapping_add(2) == self.text.len() && self.skip(b"}}").is_some()
+        self.text.get(self.at..) == Some(b"}}")
     }
 
     /// The two numbers of a `track` or `advance`, to the end of the payload.

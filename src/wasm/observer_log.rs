@@ -305,7 +305,7 @@ pub fn stream_rebuild_new(judge_hint: bool, hint: Option<u64>) -> u32 {
     keep(Object::StreamRebuild(Box::new(Rebuild::new(judge_hint.then_some(hint)))))
 }
 
-/// Looks at the rows in the inbox, of which `asked` were asked for; gives the sequence that comes next.
+/// Looks at the rows in the inbox; gives the sequence that comes next.
 #[wasm_bindgen]
 pub fn stream_rebuild_push(number: u32, count: usize, length: usize) -> Result<u64, JsValue> {
     objects::stream_rebuild(number, |rebuild| {

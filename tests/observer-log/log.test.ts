@@ -463,6 +463,28 @@ describe("a store with a writer at work", () => {
   })
 })
 
+describe("a store that answers with pages of bytes", () => {
+  /** The same store, which gives its rows as pages. */
+  const paged = (store: MemoryStore): DurableStore => ({ ...slow(store), readFrom: (offset, limit) => pageOf(store.readFrom(offset, limit)) })
+
+  it("is restored to the same state, however large its snapshots are", async () => {
+    const store = new MemoryStore()
+    const log = ObserverLogSync.open(store)
+    for (let id = 0; id < 600; id++) log.track(2n ** 60n + BigInt(id), 2n ** 61n)
+    // So long that a page of 64 rows is more than is folded at once.
+    const rows = store.readFrom(0n, 1000).map(({ payload }) => (payload as string).padEnd(5000))
+    for (const answers of [(padded: MemoryStore): DurableStore => padded, paged]) {
+      const padded = new MemoryStore()
+      padded.appendAll(0n, rows)
+      const each = answers(padded)
+      const restored = await restore(each)
+      expect([restored.head, restored.rows, restored.aggregate.conversations]).toEqual([602n, 602n, 600])
+      restored.aggregate.dispose()
+      expect((await verifyStore(each)).findings).toEqual([])
+    }
+  })
+})
+
 describe("tail recovery", () => {
   it("leaves the aggregate that it was given as it is", async () => {
     const store = new MemoryStore()

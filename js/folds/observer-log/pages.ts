@@ -29,10 +29,17 @@ export function addRow(page: PageBuilder, row: StoredRow): boolean {
 /** Bytes of a page that are copied and folded at once, about: few enough to be in the processor's cache still when they are folded. */
 const sliceBytes = 1 << 17
 
-/** Hands a page of bytes to `take`: slice by slice, if it is large. Rows before a slice that is malformed are taken. */
+/** Hands a page of bytes to `take`, as the one answer that it is. */
 export function handPage(page: RowPage, take: TakePage): void {
   const { bytes, ends, sequences } = checkRowPage(page)
+  handSlice(bytes, ends, sequences, 0, take)
+}
+
+/** Hands a page of bytes to `take` slice by slice, where all that counts is the rows. Those before a slice that is malformed are taken. */
+function handSlices(page: RowPage, take: TakePage): void {
+  const { bytes, ends, sequences } = checkRowPage(page)
   const rows = Math.max(1, Math.ceil((sequences.length * sliceBytes) / Math.max(1, bytes.byteLength)))
+  // A page without rows is handed on too: that it is sound is the module's to say.
   if (rows >= sequences.length) return handSlice(bytes, ends, sequences, 0, take)
   for (let row = 0; row < sequences.length; row += rows) {
     const last = Math.min(row + rows, sequences.length)
@@ -53,7 +60,7 @@ function handSlice(bytes: Uint8Array, ends: Uint32Array, sequences: BigUint64Arr
 /** Hands rows to `take` page by page. */
 export function handRows(rows: Rows, take: TakePage): void {
   if (typeof rows !== "object" || rows === null) throw invalid("argument_invalid", "a page, or rows to iterate", rows)
-  if (isRowPage(rows)) return handPage(rows, take)
+  if (isRowPage(rows)) return handSlices(rows, take)
   withPageBuilder((page) => {
     const flush = (): void => {
       if (page.count === 0) return
@@ -67,7 +74,7 @@ export function handRows(rows: Rows, take: TakePage): void {
       for (const row of rows) {
         if (typeof row === "object" && row !== null && isRowPage(row)) {
           flush()
-          handPage(row, take)
+          handSlices(row, take)
         } else if (addRow(page, row)) flush()
       }
     } catch (error) {

@@ -6,7 +6,7 @@
 //! is neither a pass nor a finding.
 //!
 //! ```text
-//! Rebuild::new(hint) ─▶ push_page(rows)… ─▶ finish(stored head) ─▶ Verification
+//! Rebuild::new(hint) ─▶ (push_page(rows)… ─▶ answered(asked, found))… ─▶ finish(stored head) ─▶ Verification
 //! ```
 //!
 //! It does no I/O. Memory follows the aggregate and the findings, not the stream.
