@@ -9,7 +9,7 @@ export function randomNumbers(seed) {
   }
 }
 
-/** Rows of a stream: tracks first, then advances and arms of random conversations, and a snapshot where one is due. */
+/** Rows of a stream: tracks, advances and arms of random conversations, and a snapshot where one is due. */
 export function streamRows(count, { conversations, large }, random) {
   const rows = []
   const progress = new Map()

@@ -1,7 +1,30 @@
 /** The store in memory against the tests of stores. */
 import { describe, it } from "vitest"
-import { MemoryStore } from "journal-fold/observer-log"
+import { MemoryStore, type DurableStore, type RowPage, type StoredRow } from "journal-fold/observer-log"
 import { durableStoreTests } from "journal-fold/testing"
+
+/** Gives its rows as pages of bytes. */
+class PagedStore extends MemoryStore {
+  // @ts-expect-error: another form of the same answer
+  override readFrom(offset: bigint, limit: number): RowPage {
+    const rows = super.readFrom(offset, limit)
+    const payloads = rows.map(({ payload }) => Buffer.from(payload as string))
+    let end = 0
+    return {
+      bytes: new Uint8Array(Buffer.concat(payloads)),
+      ends: Uint32Array.from(payloads, ({ length }) => (end += length)),
+      sequences: BigUint64Array.from(rows, ({ sequence }) => BigInt(sequence))
+    }
+  }
+
+  override readAt(sequence: bigint): StoredRow | undefined {
+    return super.readFrom(sequence, 1).find((row) => row.sequence === sequence)
+  }
+}
+
+describe("a store in memory that answers with pages", () => {
+  for (const { name, run } of durableStoreTests({ open: () => new PagedStore() as unknown as DurableStore })) it(name, run)
+})
 
 describe("a store in memory", () => {
   const tests = durableStoreTests({

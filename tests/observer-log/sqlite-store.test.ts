@@ -181,6 +181,24 @@ describe("a stream in SQLite", () => {
     )
   })
 
+  it("names the column of a payload that is none", () => {
+    const db = new Database(newFile())
+    db.exec("CREATE TABLE observer_log_rows (stream, sequence, payload); CREATE TABLE observer_log_values (stream, name, value)")
+    db.exec("INSERT INTO observer_log_rows VALUES ('s', X'0000000000000000', NULL)")
+    const store = new ObserverLogStore(db, "s")
+    expect(() => verifyStoreSync(store)).toThrow(
+      expect.objectContaining({ code: "store_corrupt", details: expect.objectContaining({ column: "payload", found: "null" }) })
+    )
+    expect(() => ObserverLogSync.open(store)).toThrow(expect.objectContaining({ code: "store_failed" }))
+  })
+
+  it("refuses a name that would be stored as another", () => {
+    const db = new Database(newFile())
+    for (const name of ["\ud800", "a\udfff"]) {
+      expect(() => new ObserverLogStore(db, name)).toThrow(expect.objectContaining({ code: "argument_invalid" }))
+    }
+  })
+
   it("gives a text that is not UTF-8 as it is, so that it is found", () => {
     const { db, store } = opened()
     ObserverLogSync.open(store).track(1, 0)

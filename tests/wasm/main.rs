@@ -4,6 +4,7 @@
 
 #[path = "../native/observer_log.rs"]
 mod observer_log;
+// The native suites use more of it than the cases do.
 #[allow(dead_code)]
 #[path = "../native/observer_log_store.rs"]
 mod observer_log_store;

@@ -88,13 +88,14 @@ export class ObserverLogStore implements DurableStoreSync {
   readonly #durability: Durability
 
   /**
-   * @param stream The stream's name. Any text.
+   * @param stream The stream's name. Any Unicode text.
    * @throws `option_invalid`, `option_unknown`; `nested_transaction` when `synchronous` would have to be raised inside a transaction; codes
    *   of the store
    */
   constructor(db: SqliteDatabase, stream: string, options?: ObserverLogStoreOptions) {
     const { durability = "power", create = true, tables } = checkOptions(options, ["durability", "create", "tables"])
-    if (typeof stream !== "string") throw invalid("argument_invalid", "a stream's name", stream)
+    // What is no Unicode text would be stored as another name, and that of another stream.
+    if (typeof stream !== "string" || !stream.isWellFormed()) throw invalid("argument_invalid", "a stream's name, as Unicode text", stream)
     if (durability !== "power" && durability !== "process") throw invalid("option_invalid", "durability power or process", durability)
     if (typeof create !== "boolean") throw invalid("option_invalid", "create as a boolean", create)
     this.#connection = connect(db)
@@ -148,6 +149,17 @@ export class ObserverLogStore implements DurableStoreSync {
     })
   }
 
+  #payload(value: Value | undefined): string | Uint8Array {
+    if (typeof value === "string" || value instanceof Uint8Array) return value
+    const { rows: table } = this.#names
+    throw new JournalFoldError("store_corrupt", `expected a text in ${table}.payload, found ${String(value)}`, {
+      table,
+      column: "payload",
+      expected: "a text",
+      found: String(value)
+    })
+  }
+
   #value(name: "head" | "hint"): bigint | undefined {
     const row = this.#connection.all(this.#statements.value, this.#stream, name)[0]
     return row && this.#number(row[0], this.#names.values, "value")
@@ -156,7 +168,7 @@ export class ObserverLogStore implements DurableStoreSync {
   #rows(statement: string, ...values: Value[]): StoredRow[] {
     return this.#connection.all(statement, this.#stream, ...values).map(([sequence, payload]) => ({
       sequence: this.#number(sequence, this.#names.rows, "sequence"),
-      payload: payload as string | Uint8Array
+      payload: this.#payload(payload)
     }))
   }
 
