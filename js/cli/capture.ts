@@ -3,10 +3,9 @@ import { JournalFoldError } from "../core/errors.js"
 import type { Fold } from "../folds/deferred-clock/fold.js"
 import { optionError, type Arguments } from "./arguments.js"
 import type { Context } from "./context.js"
-import { busyTimeoutFrom, fileText, namesFrom, oneRunFrom } from "./inputs.js"
+import { busyTimeoutFrom, fileText, foldFrom, namesFrom, oneRunFrom } from "./inputs.js"
 import { documentPieces, Spelled } from "./json.js"
 import { sourceOf } from "./source.js"
-import { foldFrom } from "./stream.js"
 import { exitCodes } from "./verbs.js"
 
 /** Above every seq. */

@@ -1,23 +1,10 @@
 /** One finding as one line: its id and class, where, and both values. The same line for the same finding, whatever else is found. */
-import type { FindingClass } from "../folds/deferred-clock/types.js"
+import type { Finding, FindingClass } from "../folds/deferred-clock/types.js"
 import { addressValue, shownRuns, shownValue } from "./escape.js"
 import type { Paint, Style } from "./terminal.js"
 
-/** A finding of whatever fold: its id and class, and what of an address and of values it has. */
-export interface ShownFinding {
-  readonly id: string
-  readonly class: FindingClass
-  readonly runId?: string
-  readonly seq?: string
-  readonly offset?: number
-  readonly flowName?: string
-  readonly executionId?: string
-  readonly name?: string
-  readonly field?: string
-  readonly runs?: readonly string[]
-  readonly expected?: unknown
-  readonly found?: unknown
-}
+/** A finding of whatever fold. */
+export type ShownFinding = Omit<Finding, "id"> & { readonly id: string }
 
 /** The line of a finding. */
 export function findingLine(finding: ShownFinding, style: Style): string {

@@ -133,3 +133,26 @@ export function busyTimeoutFrom(args: Arguments): { readonly busyTimeoutMs?: num
   const busyTimeoutMs = args.count("busy-timeout")
   return busyTimeoutMs === undefined ? {} : { busyTimeoutMs }
 }
+
+const folds = ["deferred-clock", "observer-log"] as const
+
+/** The journals that the command line knows. */
+export type FoldName = (typeof folds)[number]
+
+/** Options about a stream's journal. Those of a verb that are not here are about runs. */
+const streamOptions: readonly OptionName[] = ["fold", "stream", "up-to", "names", "max-findings", "max-seconds", "busy-timeout", "json", "no-color", "help"]
+
+/** The journal that a command is about. Options that belong to another one are refused. */
+export function foldFrom(args: Arguments, byDefault: FoldName = "deferred-clock"): FoldName {
+  const name = args.text("fold") ?? byDefault
+  const fold = folds.find((known) => known === name)
+  if (fold === undefined) throw optionError("fold", folds.join(" or "), name)
+  if (fold === "observer-log") {
+    const other = args.verb.options.find((option) => args.has(option) && !streamOptions.includes(option))
+    if (other !== undefined) throw usageError(`--${other} is about runs, and an observer log has none`, "option_invalid")
+    if (args.positionals.length > 1) throw usageError("an observer log has no runs: name its stream with --stream NAME")
+  } else if (args.has("stream")) {
+    throw usageError("--stream names a stream of an observer log: add --fold observer-log", "option_invalid")
+  }
+  return fold
+}

@@ -7,11 +7,11 @@ import { version } from "../version.js"
 import type { Arguments } from "./arguments.js"
 import { changesOf, effectsOf } from "./changes.js"
 import { addressValue, printable, shellWord } from "./escape.js"
-import { findingLine, paintOf } from "./finding-line.js"
 import { findingTable } from "./knowledge.js"
 import type { Look } from "./look.js"
-import { label, tableOf, wrapped } from "./layout.js"
-import { counted, megabytes, number, seconds, time } from "./numbers.js"
+import { tableOf, wrapped } from "./layout.js"
+import { counted, number, time } from "./numbers.js"
+import { countLines, findingLines, notCheckedLines, rowLines, tookLine, verdictLine, type Judgement, type LabelledRow } from "./report-parts.js"
 import type { Style } from "./terminal.js"
 
 /** What a verb did about what it found. */
@@ -36,37 +36,24 @@ export interface Report {
 export function* reportLines({ args, look, outcome, startMs }: Report, style: Style): Generator<string> {
   const { verification } = look
   yield style.dim(`# journal-fold ${version} ${args.verb.name} ${shellWord(args.file)}`)
-  yield* findingLines(verification, args.count("max-findings"), style)
+  yield* findingLines(verification.findings, args.count("max-findings"), style)
   yield "#"
-  yield verdictLine(look, outcome, args, style)
+  yield verdictLine(judgement(look, outcome, args), style)
   yield "#"
-  function* row(name: string, ...lines: readonly string[]): Generator<string> {
-    for (const [place, line] of lines.entries()) yield `${style.dim(label(place === 0 ? name : ""))}${line}`
-  }
+  const row = (...labelled: LabelledRow): Generator<string> => rowLines(labelled, style)
   yield* row("covered", ...covered(look, args).flatMap((line) => wrapped(line)))
   if (verification.coverage.leftOut !== undefined) yield* row("left out", ...wrapped(printable(verification.coverage.leftOut)))
-  yield* row("findings", ...countLines(verification, style))
+  yield* row("findings", ...countLines(verification.counts, style))
   yield* row(outcome.written === true ? "wrote" : "apply would", ...planLines(look, outcome).flatMap((line) => wrapped(line)))
   yield* row("unexplained", unexplained(verification))
-  yield* row("not checked", ...notCheckedLines(verification))
+  yield* row("not checked", ...notCheckedLines(verification.notChecked, verification.verdict))
   if (verification.ignored.length > 0) yield* row("ignored", ...ignoredLines(verification))
   if (verification.notes.length > 0) yield* row("notes", ...noteLines(verification))
   yield* row("state", `${verification.stateDigest.algorithm} ${verification.stateDigest.value}`)
   for (const [name, ...lines] of outcome.rows ?? []) yield* row(name, ...lines.flatMap((line) => wrapped(line)))
-  yield* row("took", tookLine(verification, startMs))
+  yield* row("took", tookByLine(verification, startMs))
   // A command stays on its line, whatever its length.
   yield* row("next", ...outcome.next.map(style.bold))
-}
-
-function* findingLines({ findings }: Verification, most = Number.POSITIVE_INFINITY, style: Style): Generator<string> {
-  let printed = 0
-  for (const finding of findings) {
-    if (printed === most) break
-    printed += 1
-    yield findingLine(finding, style)
-  }
-  const more = findings.length - printed
-  if (more > 0) yield `# … and ${counted(more, "more finding")}, not printed (--max-findings ${most})`
 }
 
 const sentences: Readonly<Record<Verdict, string>> = {
@@ -76,16 +63,16 @@ const sentences: Readonly<Record<Verdict, string>> = {
   partial: "not everything was looked at"
 }
 
-function verdictLine({ verification, stoppedBy }: Look, outcome: Outcome, args: Arguments, style: Style): string {
+function judgement({ verification, stoppedBy }: Look, { written }: Outcome, args: Arguments): Judgement {
   const { verdict, findings } = verification
-  const paint = { match: style.good, drift: style.warn, refused: style.bad, partial: style.warn }[verdict]
-  const found = findings.length === 0 ? "" : `${counted(findings.length, "finding")}${verdict === "partial" ? " so far" : ""}: `
-  let sentence: string = sentences[verdict]
-  if (outcome.written === true) sentence = "the tables now say what the journal says"
-  if (stoppedBy === "signal") sentence = "stopped before the end"
-  if (stoppedBy === "limit") sentence = `stopped before the end, after ${args.text("max-seconds")} s`
-  const word = outcome.written === true ? "REPAIRED" : verdict.toUpperCase()
-  return `# ${style.bold(paint(word))}  ${found}${sentence}`
+  return {
+    verdict,
+    findings: findings.length,
+    sentence: written === true ? "the tables now say what the journal says" : sentences[verdict],
+    stoppedBy,
+    limit: args.text("max-seconds"),
+    word: written === true ? "REPAIRED" : undefined
+  }
 }
 
 function covered({ kind, verification }: Look, args: Arguments): string[] {
@@ -98,16 +85,6 @@ function covered({ kind, verification }: Look, args: Arguments): string[] {
   const baseline = args.text("baseline")
   if (baseline !== undefined) lines.push(`compared with the journal as of ${shellWord(baseline)}`)
   return lines
-}
-
-function countLines({ counts, findings }: Verification, style: Style): string[] {
-  const table = findingTable()
-  // In the order of a report, which is that of the table.
-  const rows = Object.entries(table).flatMap(([id, { class: findingClass, advice }]) => {
-    const count = counts[id as keyof typeof counts]
-    return count === undefined ? [] : [{ cells: [number(count), id, findingClass, advice], paint: paintOf(findingClass, style) }]
-  })
-  return findings.length === 0 ? ["none"] : tableOf(rows)
 }
 
 function planLines({ kind, verification, asOfMs }: Look, { written }: Outcome): string[] {
@@ -129,12 +106,6 @@ function unexplained({ verdict, rebuilt, coverage }: Verification): string {
   return verdict === "partial" ? "not judged, since not everything was looked at" : "not judged, since a run could not be folded"
 }
 
-function notCheckedLines({ notChecked, verdict }: Verification): string[] {
-  const rest = verdict === "partial" ? ["whatever comes after what is covered"] : []
-  if (notChecked.length === 0) return verdict === "partial" ? rest : ["nothing"]
-  return rest.concat(tableOf(notChecked.map(({ count, what, meaning }) => ({ cells: [number(count), what, meaning] }))))
-}
-
 /** Reasons that are no part of a sound journal's everyday life. */
 const worthALook: ReadonlySet<string> = new Set(["not_a_record", "field_refused", "nothing_to_complete", "nothing_to_consume"])
 
@@ -153,7 +124,6 @@ function noteLines({ notes }: Verification): string[] {
   )
 }
 
-function tookLine({ digestFunction }: Verification, startMs: number): string {
-  const by = digestFunction === "host" ? "the host" : "the module"
-  return `${seconds(performance.now() - startMs)}, ${megabytes(process.resourceUsage().maxRSS * 1024)} of memory at most; digests by ${by}`
+function tookByLine({ digestFunction }: Verification, startMs: number): string {
+  return `${tookLine(startMs)}; digests by ${digestFunction === "host" ? "the host" : "the module"}`
 }

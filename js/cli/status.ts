@@ -1,10 +1,10 @@
 /** `status FILE`: where a stream of an observer log stands. */
+import { usageError } from "./arguments.js"
 import type { Context } from "./context.js"
+import { foldFrom } from "./inputs.js"
 import { commandAgain } from "./next.js"
 import { lookAtStream } from "./stream.js"
 import { statusLines, streamDocument, type StreamReport } from "./stream-report.js"
-import { foldFrom } from "./stream.js"
-import { usageError } from "./arguments.js"
 import { exitCodes } from "./verbs.js"
 
 /** Says where a stream stands. What is wrong with it is told in one line, and by `verify`; the exit code is that of a look that was had. */

@@ -1,14 +1,13 @@
 /** What a look at a stream found, as text and as JSON. The rules are those of `report.ts`. */
-import type { HintState, StreamVerification } from "../folds/observer-log/types.js"
+import type { HintState, RestoreForecast, StreamVerification } from "../folds/observer-log/types.js"
 import type { Verdict } from "../folds/deferred-clock/types.js"
 import { version } from "../version.js"
 import type { Arguments } from "./arguments.js"
 import { addressValue, shellWord } from "./escape.js"
-import { findingLine, paintOf } from "./finding-line.js"
 import { documentPieces, List } from "./json.js"
-import { findingTable } from "./knowledge.js"
-import { label, tableOf, wrapped } from "./layout.js"
-import { counted, megabytes, number, seconds } from "./numbers.js"
+import { tableOf, wrapped } from "./layout.js"
+import { counted, number } from "./numbers.js"
+import { countLines, findingLines, notCheckedLines, rowLines, tookLine, verdictLine, type LabelledRow } from "./report-parts.js"
 import type { StreamLook } from "./stream.js"
 import type { Style } from "./terminal.js"
 
@@ -20,10 +19,8 @@ export interface StreamReport {
   readonly startMs: number
 }
 
-type Labelled = readonly [name: string, ...lines: readonly string[]]
-
 const sentences: Readonly<Record<Verdict, string>> = {
-  match: "every row follows from those before it, and the hint serves",
+  match: "every row follows from those before it",
   drift: "the rows are sound, and a number beside them is not",
   refused: "nothing should be appended until this is looked into",
   partial: "not everything was looked at"
@@ -34,18 +31,17 @@ export function* streamReportLines(report: StreamReport, style: Style): Generato
   const { args, look, next, startMs } = report
   const { verification } = look
   yield* head(report, style)
-  const most = args.count("max-findings") ?? Number.POSITIVE_INFINITY
-  for (const finding of verification.findings.slice(0, most)) yield findingLine(finding, style)
-  const more = verification.findings.length - most
-  if (more > 0) yield `# … and ${counted(more, "more finding")}, not printed (--max-findings ${most})`
+  const { verdict, findings } = verification
+  yield* findingLines(findings, args.count("max-findings"), style)
   yield "#"
-  yield verdictLine(look, args, style)
+  const judgement = { verdict, findings: findings.length, sentence: sentences[verdict], stoppedBy: look.stoppedBy, limit: args.text("max-seconds") }
+  yield verdictLine(judgement, style)
   yield "#"
   yield* rows(
     [
       ["covered", ...coveredLines(verification)],
-      ["findings", ...countLines(verification, style)],
-      ["not checked", ...notCheckedLines(verification)],
+      ["findings", ...countLines(verification.counts, style)],
+      ["not checked", ...notCheckedLines(verification.notChecked, verdict)],
       ...(verification.notes.length > 0 ? [["notes", ...noteLines(verification)] as const] : []),
       ...standingRows(verification),
       ["took", tookLine(startMs)],
@@ -79,21 +75,8 @@ function* head({ args, look }: StreamReport, style: Style): Generator<string> {
   yield style.dim(`# journal-fold ${version} ${args.verb.name} ${shellWord(args.file)} --fold observer-log --stream ${shellWord(look.stream)}`)
 }
 
-/** Rows of a label and lines; those of tables are as wide as they may be already. */
-function* rows(labelled: readonly Labelled[], style: Style): Generator<string> {
-  for (const [name, ...lines] of labelled) {
-    for (const [place, line] of lines.entries()) yield `${style.dim(label(place === 0 ? name : ""))}${line}`
-  }
-}
-
-function verdictLine({ verification, stoppedBy }: StreamLook, args: Arguments, style: Style): string {
-  const { verdict, findings } = verification
-  const paint = { match: style.good, drift: style.warn, refused: style.bad, partial: style.warn }[verdict]
-  const found = findings.length === 0 ? "" : `${counted(findings.length, "finding")}${verdict === "partial" ? " so far" : ""}: `
-  let sentence = sentences[verdict]
-  if (stoppedBy === "signal") sentence = "stopped before the end"
-  if (stoppedBy === "limit") sentence = `stopped before the end, after ${args.text("max-seconds")} s`
-  return `# ${style.bold(paint(verdict.toUpperCase()))}  ${found}${sentence}`
+function* rows(labelled: readonly LabelledRow[], style: Style): Generator<string> {
+  for (const row of labelled) yield* rowLines(row, style)
 }
 
 const noun = (count: bigint, one: string): string => `${number(count)} ${count === 1n ? one : `${one}s`}`
@@ -128,7 +111,7 @@ const hintStates: Readonly<Record<HintState, string>> = {
   not_needed: "none, and none is needed: there is no snapshot",
   good: "names the latest snapshot",
   missing: "none, though there are snapshots: a restore folds every row",
-  stale: "names an earlier snapshot: a restore reads more rows than it need",
+  stale: "names an earlier snapshot: a restore reads more rows than it has to",
   too_high: "lies beyond the last row: a restore folds every row",
   wrong: "names no snapshot: a restore folds every row",
   unreadable: "names a row that cannot be read as a snapshot: a restore fails",
@@ -136,8 +119,8 @@ const hintStates: Readonly<Record<HintState, string>> = {
 }
 
 /** Where the stream stands: hint, tail and state, as verifications and statuses have them. */
-function standingRows({ hint, restore, state, stateDigest, storedHead, head }: StreamVerification): Labelled[] {
-  const labelled: Labelled[] = []
+function standingRows({ hint, restore, state, stateDigest, storedHead, head }: StreamVerification): LabelledRow[] {
+  const labelled: LabelledRow[] = []
   if (storedHead !== undefined && storedHead !== head) labelled.push(["stored head", `${number(storedHead)}, and the rows end at ${number(head)}`])
   if (hint !== undefined) {
     const stored = hint.stored === undefined ? "" : `${number(hint.stored)}: `
@@ -156,28 +139,8 @@ function tailLine({ error, rows: count, hint, foldedFrom, appendsSnapshot }: Non
   return `a restore would read ${snapshot}${noun(count ?? 0n, "row")} from ${number(foldedFrom ?? 0n)} on${appends}`
 }
 
-function countLines({ counts, findings }: StreamVerification, style: Style): string[] {
-  if (findings.length === 0) return ["none"]
-  return tableOf(
-    Object.entries(findingTable()).flatMap(([id, { class: findingClass, advice }]) => {
-      const count = counts[id as keyof typeof counts]
-      return count === undefined ? [] : [{ cells: [number(count), id, findingClass, advice], paint: paintOf(findingClass, style) }]
-    })
-  )
-}
-
-function notCheckedLines({ notChecked, verdict }: StreamVerification): string[] {
-  const rest = verdict === "partial" ? ["whatever comes after what is covered"] : []
-  if (notChecked.length === 0) return verdict === "partial" ? rest : ["nothing"]
-  return rest.concat(tableOf(notChecked.map(({ count, what, meaning }) => ({ cells: [number(count), what, meaning] }))))
-}
-
 function noteLines({ notes }: StreamVerification): string[] {
   return tableOf(notes.map(({ what, meaning, count, firstSeq }) => ({ cells: [number(count), what, `${meaning}; first: seq=${addressValue(String(firstSeq))}`] })))
-}
-
-function tookLine(startMs: number): string {
-  return `${seconds(performance.now() - startMs)}, ${megabytes(process.resourceUsage().maxRSS * 1024)} of memory at most`
 }
 
 /** The document of a verification or a status. Numbers of 64 bits are decimal texts. */
@@ -185,7 +148,6 @@ export function streamDocument({ args, look, startMs }: StreamReport, exitCode: 
   const { stream, verification, stoppedBy } = look
   const { verdict, findings, counts, coverage, head, storedHead, hint, restore, notChecked, notes, state, stateDigest } = verification
   const most = args.count("max-findings") ?? findings.length
-  const { error, ...forecast } = restore ?? {}
   return documentPieces({
     format: "journal-fold/stream-report",
     version: 1,
@@ -202,9 +164,9 @@ export function streamDocument({ args, look, startMs }: StreamReport, exitCode: 
     head: String(head),
     storedHead: storedHead === undefined ? undefined : String(storedHead),
     hint,
-    restore: restore && plain({ ...forecast, ...(error && { error: { code: error.code, message: error.message, ...error.details } }) }),
-    notChecked: plain(notChecked),
-    notes: plain(notes),
+    restore: restore && forecastOf(restore),
+    notChecked,
+    notes,
     state,
     stateDigest,
     elapsedMs: Math.round(performance.now() - startMs),
@@ -214,7 +176,8 @@ export function streamDocument({ args, look, startMs }: StreamReport, exitCode: 
   })
 }
 
-/** A value with its 64-bit numbers as decimal text. */
-function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value, (_, member: unknown) => (typeof member === "bigint" ? String(member) : member)))
+/** A forecast whose error is spelled as errors are in documents. */
+function forecastOf(restore: RestoreForecast): object {
+  const { error, ...forecast } = JSON.parse(JSON.stringify(restore)) as { error?: { code: string; message: string; details: object } }
+  return { ...forecast, ...(error && { error: { code: error.code, message: error.message, ...error.details } }) }
 }

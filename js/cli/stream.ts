@@ -1,40 +1,16 @@
 /** A stream of an observer log as the verbs read it: which one is meant, and a look at the whole of it. */
 import { describe, JournalFoldError } from "../core/errors.js"
 import { verifyStore } from "../folds/observer-log/rebuild.js"
-import type { DurableStore } from "../folds/observer-log/store.js"
+import type { StreamReader } from "../folds/observer-log/store.js"
 import type { StreamVerification } from "../folds/observer-log/types.js"
 import { isPostgresUrl } from "../hosts/postgres/open.js"
 import { connect, reading } from "../hosts/sqlite/connection.js"
 import { ObserverLogStore, type ObserverLogStoreOptions } from "../hosts/sqlite/observer-log-store.js"
 import { openFile } from "../hosts/sqlite/open.js"
-import { optionError, usageError, type Arguments } from "./arguments.js"
+import { usageError, type Arguments } from "./arguments.js"
 import { busyTimeoutFrom, namesFrom } from "./inputs.js"
 import { watched, type StoppedBy } from "./look.js"
-import type { OptionName } from "./options.js"
 import { defaultBusyTimeoutMs, looksLikeRun } from "./source.js"
-
-const folds = ["deferred-clock", "observer-log"] as const
-
-/** The journals that the command line knows. */
-export type FoldName = (typeof folds)[number]
-
-/** Options about a stream's journal. Those of a verb that are not here are about runs. */
-const streamOptions: readonly OptionName[] = ["fold", "stream", "up-to", "names", "max-findings", "max-seconds", "busy-timeout", "json", "no-color", "help"]
-
-/** The journal that a command is about. Options that belong to another one are refused. */
-export function foldFrom(args: Arguments, byDefault: FoldName = "deferred-clock"): FoldName {
-  const name = args.text("fold") ?? byDefault
-  const fold = folds.find((known) => known === name)
-  if (fold === undefined) throw optionError("fold", folds.join(" or "), name)
-  if (fold === "observer-log") {
-    const other = args.verb.options.find((option) => args.has(option) && !streamOptions.includes(option))
-    if (other !== undefined) throw usageError(`--${other} is about runs, and an observer log has none`, "option_invalid")
-    if (args.positionals.length > 1) throw usageError("an observer log has no runs: name its stream with --stream NAME")
-  } else if (args.has("stream")) {
-    throw usageError("--stream names a stream of an observer log: add --fold observer-log", "option_invalid")
-  }
-  return fold
-}
 
 /** An open stream, read in one snapshot. */
 export interface OpenStream {
@@ -103,8 +79,8 @@ export function lookAtStream(args: Arguments, startMs: number): Promise<StreamLo
 /** Milliseconds of reading between two turns of the event loop, in which a Ctrl-C is heard. */
 const sliceMs = 20
 
-/** A store that answers at once, with turns of the event loop in between. */
-function breathing(store: ObserverLogStore): DurableStore {
+/** What is read of a store that answers at once, with turns of the event loop in between. */
+function breathing(store: ObserverLogStore): StreamReader {
   let until = performance.now() + sliceMs
   return {
     readFrom: async (offset, limit) => {
@@ -114,11 +90,7 @@ function breathing(store: ObserverLogStore): DurableStore {
       }
       return store.readFrom(offset, limit)
     },
-    readAt: (sequence) => store.readAt(sequence),
-    appendAll: (expectedHead, payloads) => store.appendAll(expectedHead, payloads),
-    flush: () => store.flush(),
     readValue: () => store.readValue(),
-    cas: (expected, next) => store.cas(expected, next),
     readHead: () => store.readHead()
   }
 }

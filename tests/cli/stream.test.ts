@@ -65,7 +65,7 @@ describe("verify --fold observer-log", () => {
     expect(withoutTimes(ran.stdout)).toMatchInlineSnapshot(`
       "# journal-fold 0.1.0 verify stream.db --fold observer-log --stream observers
       #
-      # MATCH  every row follows from those before it, and the hint serves
+      # MATCH  every row follows from those before it
       #
       #   covered      1,003 rows, sequences 0 to 1,002, in one snapshot
       #                3 snapshots, the last sound one at 770

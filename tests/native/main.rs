@@ -12,6 +12,7 @@ mod observer_log_rebuild;
 mod observer_log_rival;
 mod observer_log_rows;
 mod observer_log_store;
+mod observer_log_stream;
 mod order;
 mod pages;
 mod properties;

@@ -1,8 +1,6 @@
 //! The recorded cases under `tests/vectors/observer-log`, and where we differ from them on purpose (`deviations.json`).
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
 use journal_fold::json::Writer;
 use journal_fold::observer_log::aggregate::Pair;
 use journal_fold::observer_log::append::Append;
@@ -12,12 +10,12 @@ use journal_fold::observer_log::recover::Recover;
 use journal_fold::observer_log::restore::Restore;
 use journal_fold::observer_log::{cadence, Aggregate, Failure, Fold, Live, Refusal, Row, RowReader};
 use serde_json::{json, Value};
-use sha2::{Digest as _, Sha256};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use crate::drive;
 use crate::observer_log_store::Store;
+use crate::observer_log_stream::{stream_digest, Stream};
 use crate::recorded::read_file;
 
 type Run = fn(&Value) -> Result<(), String>;
@@ -348,91 +346,6 @@ fn append_case(case: &Value) -> Result<(), String> {
     }
     same("appended", &expect["appended"], &appended(store.rows.clone().into_iter()))?;
     store_after(expect, &store, failures)
-}
-
-/// A stream in the notation of the specification.
-#[derive(Default)]
-pub struct Stream {
-    next: u64,
-    rows: BTreeMap<u64, Vec<u8>>,
-    model: Aggregate,
-}
-
-impl Stream {
-    pub fn build(notation: &Value) -> Store {
-        let mut stream = Stream { next: number(&notation["start"]), ..Stream::default() };
-        for part in notation["parts"].as_array().unwrap() {
-            let (kind, part) = part.as_object().unwrap().iter().next().unwrap();
-            match kind.as_str() {
-                "payloads" => {
-                    for payload in part.as_array().unwrap() {
-                        stream.push(payload.as_str().unwrap().as_bytes().to_vec());
-                    }
-                }
-                "tracks" => {
-                    for i in 0..number(&part["count"]) {
-                        let id = number(&part["first"]) + i;
-                        stream.apply(part, Row::Track { conversation_id: id, progress: number(&part["progress"]) });
-                    }
-                }
-                "history" => stream.history(part),
-                "snapshot" => stream.push(stream.model.snapshot().encode()),
-                other => panic!("no part {other}"),
-            }
-        }
-        let head = (stream.next > 0).then_some(stream.next);
-        for edit in notation.get("edits").and_then(Value::as_array).into_iter().flatten() {
-            if let Some(sequence) = edit.get("replace") {
-                let payload = edit["payload"].as_str().unwrap().as_bytes().to_vec();
-                stream.rows.insert(number(sequence), payload).unwrap();
-            } else if let Some(sequence) = edit.get("remove") {
-                stream.rows.remove(&number(sequence)).unwrap();
-            } else {
-                stream.rows = stream.rows.split_off(&number(&edit["remove_below"]));
-            }
-        }
-        Store::holding(stream.rows, head, None)
-    }
-
-    fn history(&mut self, part: &Value) {
-        let (first, conversations, every) =
-            (number(&part["first"]), number(&part["conversations"]), number(&part["arms_every"]));
-        for i in 0..number(&part["rows"]) {
-            let conversation_id = first + i % conversations;
-            let row = match self.model.progress(conversation_id) {
-                None => Row::Track { conversation_id, progress: 0 },
-                Some(progress) if every > 0 && i % every == 0 => Row::Arms(vec![(conversation_id, progress)]),
-                Some(progress) => Row::Advance { conversation_id, progress: progress + 1 },
-            };
-            self.apply(part, row);
-        }
-    }
-
-    fn apply(&mut self, part: &Value, row: Row) {
-        if part["snapshots"] == true && cadence::snapshot_due(self.next) {
-            self.push(self.model.snapshot().encode());
-        }
-        self.model.apply(row.as_ref()).unwrap();
-        self.push(row.encode());
-    }
-
-    fn push(&mut self, payload: Vec<u8>) {
-        self.rows.insert(self.next, payload);
-        self.next = self.next.saturating_add(1);
-    }
-}
-
-fn stream_digest(store: &Store) -> String {
-    let mut hash = Sha256::new();
-    for (sequence, payload) in &store.rows {
-        hash.update(format!("{sequence} "));
-        hash.update(payload);
-        hash.update("\n");
-    }
-    hash.finalize().iter().fold(String::new(), |mut hex, byte| {
-        write!(hex, "{byte:02x}").unwrap();
-        hex
-    })
 }
 
 #[test]

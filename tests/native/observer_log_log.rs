@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::{json, Value};
 
 use crate::drive;
-use crate::observer_log::Stream;
+use crate::observer_log_stream::Stream;
 use crate::observer_log_store::{Answered, Store};
 
 fn track(conversation_id: u64) -> Change {

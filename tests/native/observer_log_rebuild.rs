@@ -16,7 +16,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{json, Value};
 
 use crate::drive;
-use crate::observer_log::Stream;
+use crate::observer_log_stream::Stream;
 use crate::recorded::read_file;
 use crate::observer_log_store::{Page, Store};
 

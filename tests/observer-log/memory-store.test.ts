@@ -2,19 +2,13 @@
 import { describe, it } from "vitest"
 import { MemoryStore, type DurableStore, type RowPage, type StoredRow } from "journal-fold/observer-log"
 import { durableStoreTests } from "journal-fold/testing"
+import { pageOf } from "./streams.js"
 
 /** Gives its rows as pages of bytes. */
 class PagedStore extends MemoryStore {
   // @ts-expect-error: another form of the same answer
   override readFrom(offset: bigint, limit: number): RowPage {
-    const rows = super.readFrom(offset, limit)
-    const payloads = rows.map(({ payload }) => Buffer.from(payload as string))
-    let end = 0
-    return {
-      bytes: new Uint8Array(Buffer.concat(payloads)),
-      ends: Uint32Array.from(payloads, ({ length }) => (end += length)),
-      sequences: BigUint64Array.from(rows, ({ sequence }) => BigInt(sequence))
-    }
+    return pageOf(super.readFrom(offset, limit))
   }
 
   override readAt(sequence: bigint): StoredRow | undefined {

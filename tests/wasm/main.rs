@@ -8,6 +8,8 @@ mod observer_log;
 #[allow(dead_code)]
 #[path = "../native/observer_log_store.rs"]
 mod observer_log_store;
+#[path = "../native/observer_log_stream.rs"]
+mod observer_log_stream;
 #[path = "../native/recorded.rs"]
 mod recorded;
 // The native suites use more of it than the cases do.

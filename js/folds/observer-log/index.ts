@@ -36,7 +36,9 @@ export {
   StoreConflict,
   StoreRefused,
   type DurableStore,
-  type DurableStoreSync
+  type DurableStoreSync,
+  type StreamReader,
+  type StreamReaderSync
 } from "./store.js"
 export type {
   Advanced,

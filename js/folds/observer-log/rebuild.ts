@@ -7,7 +7,7 @@ import type { StateDigest } from "../deferred-clock/types.js"
 import { failureError, type WrittenFailure } from "./failures.js"
 import { exact, fromDecimal, fromOptional, u64 } from "./numbers.js"
 import { handRows, rowsOf } from "./pages.js"
-import type { DurableStore, DurableStoreSync } from "./store.js"
+import type { StreamReader, StreamReaderSync } from "./store.js"
 import type { HintState, HintVerdict, Rows, StoredRow, RowPage, StreamFinding, StreamFindingId, StreamVerification, U64 } from "./types.js"
 
 /** Rows that a restore asks for at once: a store that gives fewer, though more follow, ends it too early. */
@@ -228,12 +228,12 @@ function* reading(options: VerifyStoreOptions | undefined): Generator<Call, Stre
   }
 }
 
-function served(store: DurableStore | DurableStoreSync, asked: Call): unknown {
+function served(store: StreamReader | StreamReaderSync, asked: Call): unknown {
   return asked.method === "readFrom" ? store.readFrom(asked.offset, verifyPage) : store[asked.method]()
 }
 
 /** {@link verifyRebuild} over a store, page by page. What a read throws is thrown. A writer may be at work meanwhile. */
-export async function verifyStore(store: DurableStore, options?: VerifyStoreOptions): Promise<StreamVerification> {
+export async function verifyStore(store: StreamReader, options?: VerifyStoreOptions): Promise<StreamVerification> {
   const work = reading(options)
   try {
     let step = work.next()
@@ -245,7 +245,7 @@ export async function verifyStore(store: DurableStore, options?: VerifyStoreOpti
 }
 
 /** {@link verifyStore} over a store that answers at once. */
-export function verifyStoreSync(store: DurableStoreSync, options?: VerifyStoreOptions): StreamVerification {
+export function verifyStoreSync(store: StreamReaderSync, options?: VerifyStoreOptions): StreamVerification {
   const work = reading(options)
   try {
     let step = work.next()

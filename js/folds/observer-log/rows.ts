@@ -91,8 +91,9 @@ export function encodeRow(row: RowInput): string {
 }
 
 /**
- * The row of a stored text. Spaces, any order of keys, escapes and further keys are taken, as JSON has them; arrays in place of
- * objects, text that is not UTF-8, and further keys whose values `JSON.parse` refuses are not: there this is stricter than the log's format asks.
+ * The row of a stored text. Spaces, any order of keys, escapes and further keys are taken. Arrays in place of objects, and bytes that are
+ * not UTF-8, are not: there this is stricter than the log's format asks. What a further key inside the row holds must be a number within a
+ * double's range and text without unpaired surrogates, at most 127 levels deep, as the format has it.
  *
  * @param sequence Where the row stands, for messages.
  * @throws `row_malformed`, with the offset of the fault; `row_version`

@@ -44,6 +44,11 @@ export type DurableStore = {
   ) => Promise<ReturnType<DurableStoreSync[Method]>> | ReturnType<DurableStoreSync[Method]>
 }
 
+/** What a verification needs of a store: it reads, and never writes. */
+export type StreamReader = Pick<DurableStore, "readFrom" | "readValue" | "readHead">
+/** The same of a store that answers at once. */
+export type StreamReaderSync = Pick<DurableStoreSync, "readFrom" | "readValue" | "readHead">
+
 const conflictMark = Symbol.for("journal-fold/store-conflict")
 const refusedMark = Symbol.for("journal-fold/store-refused")
 
