@@ -219,7 +219,7 @@ describe("a store that answers with pages of bytes", () => {
     const log = ObserverLogSync.open(store)
     for (let id = 0; id < 600; id++) log.track(2n ** 60n + BigInt(id), 2n ** 61n)
     // So long that a page of 64 rows is more than is folded at once.
-    const rows = store.readFrom(0n, 1000).map(({ payload }) => (payload as string).padEnd(5000))
+    const rows = store.readFrom(0n, 1000).map(({ payload }) => (payload as string).padEnd(9000))
     for (const answers of [(padded: MemoryStore): DurableStore => padded, paged]) {
       const padded = new MemoryStore()
       padded.appendAll(0n, rows)

@@ -27,7 +27,7 @@ export function addRow(page: PageBuilder, row: StoredRow): boolean {
 }
 
 /** Bytes of a page that are copied and folded at once, about: few enough to be in the processor's cache still when they are folded. */
-const sliceBytes = 1 << 17
+const sliceBytes = 1 << 18
 
 /** Hands a page of bytes to `take`, as the one answer that it is. */
 export function handPage(page: RowPage, take: TakePage): void {
